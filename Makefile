@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 # so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow check lint docs site wheel pythons verbs bench soak proofs clean postgresql chromium java coq nginx prometheus glewlwyd
+.PHONY: demo test test-slow check lint docs site wheel pythons catalogues verbs bench soak proofs clean postgresql chromium java coq nginx prometheus glewlwyd
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -56,6 +56,10 @@ wheel: $(VENV)/.demo
 pythons: $(VENV)/.dev
 	$(BIN)/python scripts/pythons.py
 
+# Every marked sentence, into the catalogues of translations.
+catalogues: $(VENV)/.dev
+	$(BIN)/python scripts/catalogues.py
+
 # The methods of a data set as editors and type checkers see them, written anew from the list of questions.
 verbs: $(VENV)/.dev
 	$(BIN)/python scripts/verbs.py > src/wallflower/verbs.py
@@ -88,7 +92,7 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing wallflower into $(VENV), once. This takes a minute or two."
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable '.[plots,sklearn]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python

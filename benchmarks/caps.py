@@ -34,11 +34,11 @@ from wallflower.neighbours.noisy_count import (
     cap_rule,
     count_noise,
     crowding_steps,
-    usual_slack,
+    size_cap,
 )
-from wallflower.neighbours.pairs import Floats, counts, plant, squared_reach
+from wallflower.neighbours.pairs import Floats, build_tree, count_neighbours, squared_reach
 from wallflower.privacy import Loss
-from wallflower.queries.count.groups import DEFAULT_SLACK, GroupCount
+from wallflower.queries.count.by_group import DEFAULT_SLACK, CountByGroup
 
 NEIGHBOURS = (3, 5, 10, 20, 50)
 SHARES = (0.02, 0.1, 0.3)
@@ -219,9 +219,9 @@ def measure_caps(setting: Setting) -> Measurement:
     """The crowding, and the bias of every cap from the widest down; after the first that takes too long, only of those
     that the size alone would choose."""
     k, reach = setting.neighbours, squared_reach(setting.radius, setting.tables[0].shape[1], normalise=True)
-    n, trees = sum(map(len, setting.tables)), [plant(values, reach) for values in setting.tables]
+    n, trees = sum(map(len, setting.tables)), [build_tree(values, reach) for values in setting.tables]
     start = time.process_time()
-    outliers = sum(int(np.count_nonzero(counts(tree, k) < k)) for tree in trees)
+    outliers = sum(int(np.count_nonzero(count_neighbours(tree, k) < k)) for tree in trees)
     exact = time.process_time() - start
     start = time.process_time()
     steps = crowding_steps(setting.tables, setting.radius, k, normalise=True)
@@ -289,7 +289,7 @@ def stop(*_: object) -> None:
 
 def usual_cap(n: int, neighbours: int, groups: int, loss: Loss) -> int:
     """The cap by size alone."""
-    return DEFAULT_SLACK if groups > 1 else usual_slack(n, neighbours, loss)
+    return DEFAULT_SLACK if groups > 1 else size_cap(n, neighbours, loss)
 
 
 def least_bias_at(bias: dict[int, float], cap: int) -> float:
@@ -311,15 +311,13 @@ def noise_error(cap: int, loss: Loss, by_group: bool) -> float:
     """The mean absolute noise, of a group where groups are counted."""
     if not by_group:
         return count_noise(cap, loss).mean_error()
-    return GroupCount(
-        neighbours=1, radius=1.0, by=("group",), columns=None, slack=cap, loss=loss, normalise=True
-    ).law.mean_error()
+    return CountByGroup(neighbours=1, radius=1.0, by=("group",), slack=cap, loss=loss).law.mean_error()
 
 
 def warm_up() -> None:
     """Compile every kernel on a table that needs them all."""
     values = uniform(300)
-    certify(plant(values, squared_reach(0.08, 2, normalise=True)), 5, 2.0, GAP)
+    certify(build_tree(values, squared_reach(0.08, 2, normalise=True)), 5, 2.0, GAP)
     crowding_steps([values], 0.08, 5, normalise=True)
 
 

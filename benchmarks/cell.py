@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 
 import wallflower as wf
-from wallflower.neighbours.pairs import Floats, counts, plant, squared_reach
+from wallflower.neighbours.pairs import Floats, build_tree, count_neighbours, squared_reach
 from wallflower.noise import system_noise
 from wallflower.synthetic import mixture
 
@@ -81,8 +81,8 @@ def find_radius(values: Floats) -> float:
 
 
 def outlier_share(values: Floats, radius: float, some: np.ndarray) -> float:
-    tree = plant(values, squared_reach(radius, values.shape[1], normalise=True))
-    return float((counts(tree, NEIGHBOURS, some) < NEIGHBOURS).mean())
+    tree = build_tree(values, squared_reach(radius, values.shape[1], normalise=True))
+    return float((count_neighbours(tree, NEIGHBOURS, some) < NEIGHBOURS).mean())
 
 
 def wallflower(values: Floats, radius: float, budget: Budget) -> dict[str, object]:

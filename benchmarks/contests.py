@@ -23,7 +23,7 @@ import numpy as np
 
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.noisy_count import GAP, STEP, cap_rule, crowding_steps
-from wallflower.neighbours.pairs import Floats, counts, plant, squared_reach
+from wallflower.neighbours.pairs import Floats, build_tree, count_neighbours, squared_reach
 from wallflower.neighbours.region import Certificate
 from wallflower.privacy import Loss
 from wallflower.queries.count.exact import count_outliers
@@ -53,6 +53,10 @@ def uniform(n: int, dimension: int) -> Floats:
 
 def gauss(n: int, dimension: int) -> Floats:
     return np.random.default_rng(0).normal(0, 1, (n, dimension))
+
+
+def exponential(n: int) -> Floats:
+    return np.random.default_rng(22).exponential(1, (n, 2))
 
 
 def lattice(side: int = 40) -> Floats:
@@ -118,6 +122,7 @@ CASES = {
             (100_000, 50, 0.3),
         )
     },
+    "by the rule: exponential 100,000, 50, 10%": Case(lambda: exponential(100_000), 50, None, share=0.1),
     **{
         f"by the rule: micro-clusters 100,000, {k}": Case(lambda k=k: micro_clusters(100_000, k), k, None, 1.0)
         for k in (10, 20)
@@ -165,7 +170,7 @@ def count_by_extension(values: Floats, radius: float, case: Case) -> Certificate
     """The extension at the cap of the case; by the rule, the test that chooses it is part of the work."""
     slack = case.slack or choose_cap(values, radius, case.neighbours)
     reach = squared_reach(radius, values.shape[1], normalise=True)
-    return certify(plant(values, reach), case.neighbours, float(slack), GAP)
+    return certify(build_tree(values, reach), case.neighbours, float(slack), GAP)
 
 
 def choose_cap(values: Floats, radius: float, neighbours: int) -> int:
@@ -180,7 +185,7 @@ def warm_up() -> None:
     """Compile every kernel on a table that needs them all."""
     values = uniform(300, 2)
     count_outliers(values, 0.08, 5)
-    certify(plant(values, squared_reach(0.08, 2, normalise=True)), 5, 2.0, GAP)
+    certify(build_tree(values, squared_reach(0.08, 2, normalise=True)), 5, 2.0, GAP)
 
 
 def find_radius(values: Floats, neighbours: int, share: float = SHARE) -> float:
@@ -189,8 +194,10 @@ def find_radius(values: Floats, neighbours: int, share: float = SHARE) -> float:
     low, high = 1e-6, 64.0
     for _ in range(40):
         middle = math.sqrt(low * high)
-        tree = plant(values, squared_reach(middle, values.shape[1], normalise=True))
-        low, high = (middle, high) if (counts(tree, neighbours, some) < neighbours).mean() > share else (low, middle)
+        tree = build_tree(values, squared_reach(middle, values.shape[1], normalise=True))
+        low, high = (
+            (middle, high) if (count_neighbours(tree, neighbours, some) < neighbours).mean() > share else (low, middle)
+        )
     return high
 
 

@@ -31,13 +31,12 @@ from wallflower.papers.data.registers import synthetic_salaries
 from wallflower.papers.pcor2021.exact import likely
 from wallflower.papers.pcor2021.margins import with_margin
 from wallflower.queries.explain.detectors import Detector, Grubbs, Histogram, Lof
-from wallflower.queries.explain.draws import walks
-from wallflower.queries.explain.draws.best_first import best_first
-from wallflower.queries.explain.draws.direct import by_margin
+from wallflower.queries.explain.draws import ocdp
+from wallflower.queries.explain.draws.best_first import draw_best_first
+from wallflower.queries.explain.draws.dp import FULL_SCORE, draw_by_margin, population_scale, sufficient_score
 from wallflower.queries.explain.draws.utilities import Population
-from wallflower.queries.explain.exact import by_population, evaluate, examiner
-from wallflower.queries.explain.modes import REACH, enough, scale_of
-from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
+from wallflower.queries.explain.exact import count_by_population, evaluate
+from wallflower.queries.explain.space.tables import RankedTable, rank_table
 from wallflower.synthetic import Floats, pick_rows, salaries
 
 SIZES = (9, 8, 8)
@@ -74,7 +73,7 @@ def naive(name: str, ask: argparse.Namespace) -> Result:
         if time.perf_counter() - wall > ask.budget and len(seen) >= LEAST:
             break
     times = {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-    examine = examiner(table, DETECTORS[name])
+    examine = DETECTORS[name].examine(table)
     return {of: value * table.space.count / len(seen) for of, value in times.items()} | {
         "extrapolated": True,
         "before_bytes": before,
@@ -118,9 +117,9 @@ def grubbs_35(ask: argparse.Namespace) -> Result:
     """Grubbs in 2^32 contexts, or a quick 2^22: how many are valid of every population."""
     sizes = SIZES if ask.quick else MANY
     codes, metric, record = salaries(sizes=sizes)
-    by_population(codes[:3000, :2], sizes[:2], metric[:3000], 0, Grubbs())  # compiles
+    count_by_population(codes[:3000, :2], sizes[:2], metric[:3000], 0, Grubbs())  # compiles
     before = peak()
-    found = timed(lambda: int(by_population(codes, sizes, metric, record, Grubbs()).sum()), seconds=0)
+    found = timed(lambda: int(count_by_population(codes, sizes, metric, record, Grubbs()).sum()), seconds=0)
     return found | {"contexts": 1 << sum(size - 1 for size in sizes), "before_bytes": before}
 
 
@@ -135,18 +134,18 @@ def lof_best_first_any(ask: argparse.Namespace) -> Result:
 
 
 def lazily(table: RankedTable) -> object:
-    return best_first(table, Lof(), Population(), rate=LOSS, top=1, noise=system_noise())
+    return draw_best_first(table, Lof(), Population(), rate=LOSS, top=1, noise=system_noise())
 
 
 def lof_bfs(ask: argparse.Namespace) -> Result:
     """The paper's breadth-first search, 50 contexts, about each of several records, from a valid context."""
-    rate = walks.rate_of("bfs", LOSS, utility=Population(), samples=SAMPLES, top=1)
+    rate = ocdp.SEARCHES["bfs"].rate(LOSS, utility=Population(), samples=SAMPLES, top=1)
     settings = {"samples": SAMPLES, "rate": rate, "top": 1, "noise": system_noise()}
     tables = outlying(ask.records)
     starts = {id(table): start(table) for table in tables}
 
     def draw(table: RankedTable) -> object:
-        return walks.bfs(walks.score_contexts(table, Lof(), Population()), start=starts[id(table)], **settings)
+        return ocdp.bfs(ocdp.score_contexts(table, Lof(), Population()), start=starts[id(table)], **settings)
 
     return over(tables, draw)
 
@@ -155,9 +154,12 @@ def tukey_dp(ask: argparse.Namespace) -> Result:
     """A draw by margins from all contexts, as in mode dp, about the record that stands out."""
     register, (codes, metric, record) = synthetic_salaries(), salaries()
     detector, table = with_margin(register)["Tukey"], rank_table(codes, SIZES, metric, record)
-    scale, cap = scale_of(table.space.count, register.most, LOSS), REACH * enough(table.space.count, LOSS)
+    scale, cap = (
+        population_scale(table.space.count, register.most, LOSS),
+        FULL_SCORE * sufficient_score(table.space.count, LOSS),
+    )
     settings = {"scale": scale, "cap": cap, "epsilon": LOSS, "top": 1, "noise": system_noise()}
-    return over([table] * (1 if ask.quick else 5), partial(by_margin, detector=detector, **settings))
+    return over([table] * (1 if ask.quick else 5), partial(draw_by_margin, detector=detector, **settings))
 
 
 def outlying(count: int) -> list[RankedTable]:
@@ -174,7 +176,7 @@ def highest(count: int) -> list[RankedTable]:
 
 
 def start(table: RankedTable) -> int:
-    examine = examiner(table, Lof())
+    examine = Lof().examine(table)
     return next(index for index in pick_rows(table.space.count, 1 << 16, seed=1).tolist() if examine(index)[0])
 
 

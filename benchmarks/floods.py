@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def measure(built: Site) -> dict[str, float]:
     url, flooder, other = built.machines[0].url, built.tokens[ANALYSTS[0]], built.tokens[ANALYSTS[1]]
-    body = {"epsilon": "1", "anyway": True}
+    body = {"epsilon": "1", "force": True}
     release = call(url, "POST", f"/v1/datasets/{WIDE}/ask/detector", token=flooder, body=body).json["ledger_id"]
     records = json.dumps({"records": [[40, 3000]] * RECORDS}).encode()
     cookie, proof = sign_in(url, flooder)

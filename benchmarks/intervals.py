@@ -25,12 +25,13 @@ from wallflower.data import Points
 from wallflower.errors import SourceError
 from wallflower.mechanisms import Additive
 from wallflower.neighbours.noisy_count import GAP, STEP, noisy_steps
-from wallflower.neighbours.pairs import grow_tree
+from wallflower.neighbours.pairs import index_points
 from wallflower.papers.data.tables import find_file
 from wallflower.privacy import Loss
-from wallflower.queries.count import BoundedCount, Count
+from wallflower.queries.count.at_radius import Counted, OneSidedCount
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.lower import certify_lower
+from wallflower.queries.count.two_sided import TwoSidedCount, TwoSidedCounted
 
 SHARES = (0.01, 0.02, 0.05)
 NEIGHBOURS = (3, 5, 10, 20)
@@ -133,7 +134,7 @@ class Silence:
 def measured(neighbours: int, radius: float, values: np.ndarray) -> Iterator[dict[str, Any]]:
     """At every ε: how often the truth is at most the stated end, and within the noise and the two-sided interval."""
     points, truth = Points.from_array(values, name="bench"), count_outliers(values, radius, neighbours)
-    tree = grow_tree(values, radius, normalise=True)
+    tree = index_points(values, radius, normalise=True)
 
     @cache
     def count(slack: int) -> float:
@@ -146,9 +147,9 @@ def measured(neighbours: int, radius: float, values: np.ndarray) -> Iterator[dic
 
     for epsilon in EPSILONS:
         loss = Loss(epsilon)
-        plain = Count(neighbours=neighbours, radius=radius, loss=loss)
-        two_sided = Count(neighbours=neighbours, radius=radius, loss=loss, interval="two-sided")
-        slacks = [query.slack_for(points.n, points.dimension) for query in (plain, two_sided)]
+        plain = OneSidedCount(neighbours=neighbours, radius=radius, loss=loss)
+        two_sided = TwoSidedCount(neighbours=neighbours, radius=radius, loss=loss)
+        slacks = [query.rule(points.n, points.dimension).narrow for query in (plain, two_sided)]
         at_most, both = noise_coverage(plain, points, truth, count(slacks[0]))
         yield {
             "neighbours": neighbours,
@@ -167,20 +168,20 @@ def measured(neighbours: int, radius: float, values: np.ndarray) -> Iterator[dic
         }
 
 
-def noise_coverage(query: Count, points: Points, truth: int, start: float) -> tuple[float, float]:
+def noise_coverage(query: OneSidedCount, points: Points, truth: int, start: float) -> tuple[float, float]:
     """The chances that the truth is at most the stated end, and that it is within the interval."""
     chance = partial(chance_from, query.noise(points.n, points.dimension), start, points.n)
-    first = first_value(points.n, lambda value: query.reading(value, points).extras["at_most"] >= truth)
-    beyond = first_value(points.n, lambda value: query.reading(value, points).interval[0] > truth)
+    first = first_value(points.n, lambda value: query.reading(Counted(value), points).extras["at_most"] >= truth)
+    beyond = first_value(points.n, lambda value: query.reading(Counted(value), points).interval[0] > truth)
     return chance(first), max(0.0, chance(first) - chance(beyond))
 
 
-def two_sided_coverage(query: Count, points: Points, truth: int, start: float, floor: float) -> float:
+def two_sided_coverage(query: TwoSidedCount, points: Points, truth: int, start: float, floor: float) -> float:
     """The chance that the truth is within the two-sided interval: two numbers, with noise of their own."""
     n, dimension = points.n, points.dimension
     chance = partial(chance_from, query.noise(n, dimension), start, n)
-    first = first_value(n, lambda value: query.reading(BoundedCount(value, 0), points).interval[1] >= truth)
-    beyond = first_value(n, lambda below: query.reading(BoundedCount(n, below), points).interval[0] > truth)
+    first = first_value(n, lambda value: query.reading(TwoSidedCounted(value), points).interval[1] >= truth)
+    beyond = first_value(n, lambda below: query.reading(TwoSidedCounted(n, floor=below), points).interval[0] > truth)
     missed = chance_from(query.floor_noise(n, dimension), floor, n, beyond)
     within = max(
         0.0, chance(first) - chance(max(first, truth + 1))

@@ -164,7 +164,7 @@ def caps_part(results: Result, ask: argparse.Namespace) -> None:
 
 
 def seasons_part(results: Result, ask: argparse.Namespace) -> None:
-    """Watches by phase beside the same rule without privacy; the table goes to docs/watch.md."""
+    """Watches by season beside the same rule without privacy; the table goes to docs/watch.md."""
     for group in run("seasons.py", "available"):
         if not ask.quick or group == "days":
             say(f"seasons: {group}")

@@ -25,12 +25,12 @@ from wallflower.noise import system_noise
 from wallflower.papers.data.streams import DAYS, NAB, PROBATION, RIDE, ROWS, SENSORS, TAXI, round_constant
 from wallflower.papers.data.tables import find_file
 from wallflower.papers.degue2020.detection import chance
-from wallflower.queries.watch.seasons import LIMIT
+from wallflower.queries.watch.seasons import LIMIT_SPREADS
 
 ALARMS = 0.05
 LEARN, WATCH = "0.2", "0.8"  # of ε = 1
 NOTHING = "1000000"  # a loss at which noise is nothing
-WEEKS = 6  # of a stream that a phase for each hour of the week needs
+WEEKS = 6  # of a stream that a bucket for each hour of the week needs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +41,17 @@ class Case:
     table: Table
     labels: np.ndarray | None
     first: int
-    phase: str
+    season: str
     low: float
     high: float
     change: float | None
     protects: str
     statistic: str = "sum"
-    limit: float = LIMIT
+    limit: float = LIMIT_SPREADS
 
     @property
     def time(self) -> str | None:
-        return None if self.phase == "always" else "time"
+        return None if self.season == "always" else "time"
 
 
 def nab() -> Iterator[Case]:
@@ -69,7 +69,7 @@ def nab() -> Iterator[Case]:
             table=timed(frame["timestamp"], frame[["value"]]),
             labels=labels,
             first=first,
-            phase="hour-of-week" if is_long else "hour-of-day",
+            season="hour-of-week" if is_long else "hour-of-day",
             low=low,
             high=high,
             change=change,
@@ -90,7 +90,7 @@ def days() -> Iterator[Case]:
         table=timed(pd.Series(wide.index.astype(str)), wide.reset_index(drop=True)),
         labels=labels,
         first=int(PROBATION * len(wide)),
-        phase="always",
+        season="always",
         low=0.0,
         high=40_000.0,
         change=None,
@@ -100,7 +100,7 @@ def days() -> Iterator[Case]:
 
 
 def skab() -> Iterator[Case]:
-    """Eight sensors of a pump: no season, so one phase; each column scaled by its first rows, as the papers' table."""
+    """Eight sensors of a pump: no season, so one bucket; each column scaled by its first rows, as the papers' table."""
     frame = pd.read_csv(find_file("skab/skab.csv.gz"))
     sensors = list(frame.columns[3 : 3 + SENSORS])
     for (group, file), part in frame.groupby(["group", "file"], sort=True):
@@ -113,7 +113,7 @@ def skab() -> Iterator[Case]:
             table=timed(part["datetime"], scaled.reset_index(drop=True)),
             labels=part["anomaly"].to_numpy() > 0,
             first=ROWS,
-            phase="always",
+            season="always",
             low=-10.0,
             high=10.0,
             change=0.5,
@@ -127,13 +127,13 @@ def flights() -> Iterator[Case]:
     """Mean delays of fifty airports by day; nobody labelled them, so right is what the rule without privacy flags."""
     frame = pd.read_csv(find_file("flight_delays/daily_arr_delay_wide_origin_top50.csv"))
     names = [name for name in frame.columns if name != "date"]
-    for phase in ("always", "day-of-week"):
+    for season in ("always", "day-of-week"):
         yield Case(
             name="50 airports, by day",
             table=timed(frame["date"], frame[names]),
             labels=None,
             first=DAYS,
-            phase=phase,
+            season=season,
             limit=2.0,
             low=-30.0,
             high=120.0,
@@ -153,9 +153,9 @@ def timed(times: pd.Series, values: pd.DataFrame) -> Table:
 
 
 def learn(case: Case, epsilon: str) -> dict[str, Any]:
-    """What is usual at each phase, learnt from the whole stream."""
+    """What is usual in each bucket, learnt from the whole stream."""
     query = wf.Baseline(
-        low=case.low, high=case.high, phase=case.phase, time=case.time, change=case.change, loss=wf.Loss(epsilon)
+        low=case.low, high=case.high, season=case.season, time=case.time, change=case.change, loss=wf.Loss(epsilon)
     )
     return query.answer(query.view(case.table), system_noise())
 
@@ -163,11 +163,11 @@ def learn(case: Case, epsilon: str) -> dict[str, Any]:
 def distances(case: Case, season: dict[str, Any] | None) -> tuple[np.ndarray, float]:
     """How far each judged observation is from what is usual, and how far one change moves it."""
     if season is None:
-        season = learn(Case(**{name: getattr(case, name) for name in Case.__slots__} | {"phase": "always"}), NOTHING)
+        season = learn(Case(**{name: getattr(case, name) for name in Case.__slots__} | {"season": "always"}), NOTHING)
     query = watch(case, season, 1.0, WATCH)
     points = query.view(case.table)
-    made = query.gauge(points.dimension)
-    return np.abs(query.measure(points, made))[case.first :] * made.step, made.move * made.step
+    made = query.statistic_on(points.dimension)
+    return np.abs(query.measure(points, made))[case.first :] * made.step, made.sensitivity * made.step
 
 
 def watch(case: Case, season: dict[str, Any], threshold: float, epsilon: str) -> wf.Watch:
@@ -217,8 +217,8 @@ def private_flags(case: Case) -> tuple[np.ndarray, float]:
 
 
 def query_reach(case: Case, season: dict[str, Any]) -> float:
-    made = watch(case, season, 1.0, WATCH).gauge(len(season["columns"]))
-    return made.farthest * made.step
+    made = watch(case, season, 1.0, WATCH).statistic_on(len(season["columns"]))
+    return made.max_distance * made.step
 
 
 def judged(case: Case, runs: int) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def judged(case: Case, runs: int) -> dict[str, Any]:
     return {
         "name": case.name,
         "protects": case.protects,
-        "phase": case.phase,
+        "season": case.season,
         "observations": len(truth),
         "labelled": int(truth.sum()),
         "move": found[0][1],

@@ -1,4 +1,4 @@
-"""The table of docs/watch.md: watches by phase beside the same rule without privacy, from results.json alone."""
+"""The table of docs/watch.md: watches by season beside the same rule without privacy, from results.json alone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Result = dict[str, Any]
 HEADS = [
     "stream",
     "protected",
-    "phase",
+    "season",
     "alarms",
     "one threshold",
-    "by phase",
+    "by season",
     "at best, ε = 1",
-    "by phase, ε = 1",
+    "by season, ε = 1",
     "its alarms",
 ]
 POOLED = "SKAB"
@@ -34,7 +34,7 @@ def together(group: str, rows: list[Result]) -> Result:
     """All counts added."""
     counts = ("observations", "labelled", "flat", "plain", "plain_alarms", "best", "private", "private_alarms")
     added = {name: sum(row[name] for row in rows) for name in counts}
-    same = {name: rows[0][name] if len({row[name] for row in rows}) == 1 else "" for name in ("protects", "phase")}
+    same = {name: rows[0][name] if len({row[name] for row in rows}) == 1 else "" for name in ("protects", "season")}
     return {"name": f"{group}, {len(rows)} streams", **same, **added}
 
 
@@ -44,4 +44,4 @@ def line(row: Result) -> list[str]:
 
     found = [share(name, "labelled") for name in ("flat", "plain", "best", "private")]
     alarms = share("plain_alarms", "observations"), share("private_alarms", "observations")
-    return [row["name"], row["protects"], row["phase"], alarms[0], *found, alarms[1]]
+    return [row["name"], row["protects"], row["season"], alarms[0], *found, alarms[1]]

@@ -34,14 +34,14 @@ from sklearn.cluster import DBSCAN
 from wallflower.noise import system_noise
 from wallflower.sensors import comparison, perturbation
 from wallflower.sensors.correction import correct
-from wallflower.sensors.dbscan import dbscan
+from wallflower.sensors.detectors import dbscan
+from wallflower.sensors.device import clip_readings, perturb_points, prepare_batch
 from wallflower.sensors.parameters import Direct, Exact, Grid, Parameters
 from wallflower.sensors.parties.client import Link
-from wallflower.sensors.parties.demo import Plan, parameters
+from wallflower.sensors.parties.demo import Plan, demo_parameters
 from wallflower.sensors.parties.device import Device
-from wallflower.sensors.parties.keys import Identity, make
-from wallflower.sensors.parties.parameter_file import sign_parameters
-from wallflower.sensors.protocol.batches import Place, clip_readings, perturb_points, prepare_batch
+from wallflower.sensors.parties.keys import Identity, make_keys, sign_parameters
+from wallflower.sensors.protocol.frames import BatchId
 from wallflower.synthetic import Floats, mixture
 
 LEAST = 3
@@ -62,12 +62,12 @@ class Setting:
         self.stack, self.readings = stack, readings
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sensors-")))
         self.keys = self.folder / "keys"
-        make(self.keys, sensors=1)
+        make_keys(self.keys, sensors=1)
         self.window = 0
 
     def parameters(self, settings: Any, epsilon: str = "1/5") -> Parameters:
         plan = Plan(mode="exact", readings=1, sensors=1, windows=1, tls=False)
-        stated = parameters(self.keys, plan)
+        stated = demo_parameters(self.keys, plan)
         return replace(
             stated, settings=settings, epsilon=Fraction(epsilon), sensors=0, length=Fraction(10**6), grace=Fraction(0)
         )
@@ -211,7 +211,7 @@ def wire(place: Setting, settings: Any, *, tls: bool) -> Work:
         window = next(counter)
         finished: dict[str, list[tuple[bytes, bytes]]] = {role: [] for role in links}
         for seq, start in enumerate(range(0, len(rows), BATCH)):
-            at = Place(sensor=1, window=0, seq=window * 10**4 + seq)
+            at = BatchId(sensor=1, window=0, seq=window * 10**4 + seq)
             batch = prepare_batch(stated, rows[start : start + BATCH], at, bytes(16), system_noise())
             for role, body in batch.frames.items():
                 finished[role].append((body, identity.key.sign(body)))
@@ -256,7 +256,7 @@ def clipped_all(stated: Parameters, rows: Floats) -> np.ndarray:
 
 def scores(place: Setting) -> np.ndarray:
     stated = place.parameters(EXACT)
-    return perturbation.scores(clipped_all(stated, place.rows()), [0, 0], stated.steps(EXACT.unit), BITS)
+    return perturbation.scores(clipped_all(stated, place.rows()), [0, 0], stated.to_steps(EXACT.unit), BITS)
 
 
 def scattered(place: Setting) -> Floats:

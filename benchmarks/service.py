@@ -1,4 +1,4 @@
-"""The curator service under load: requests a second and the slowest of a hundred, as one JSON object.
+"""The HTTP service under load: requests a second and the slowest of a hundred, as one JSON object.
 
 `python service.py` starts a server on a table of 10,000 records with five columns, and calls it from `--clients`
 connections that are kept open, each in a thread of this process, so server and clients share the machine.
@@ -25,17 +25,17 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from wallflower.curator.desk.access.tokens import Tokens
-from wallflower.curator.desk.records import Records
-from wallflower.curator.settings import Registration, Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.schema import Schema
+from wallflower.service.core.access.tokens import Tokens
+from wallflower.service.core.records import Records
+from wallflower.service.settings import Registration, Settings
 
 SERVE = """
 import sys
-from wallflower.curator.server import serve
-from wallflower.curator.settings import Settings
+from wallflower.service.server import serve
+from wallflower.service.settings import Settings
 serve(Settings.from_json(sys.argv[1]), lambda url: print(url, flush=True))
 """
 ASK = {"neighbours": 5, "radius": 0.5}
@@ -73,7 +73,9 @@ def served(folder: Path, tick: float, given: argparse.Namespace) -> Iterator[tup
     _, token = Tokens(records).create("analyst", "analyst")
     records.close()
     table = Registration(analysts=("*",), name="table", source=str(folder / "table.csv"), schema=Schema.of("abcde"))
-    settings = Settings(port=0, ledger=place, tick=tick, workers=given.workers, roots=(str(folder),), datasets=(table,))
+    settings = Settings(
+        port=0, ledger=place, quantum_seconds=tick, workers=given.workers, roots=(str(folder),), datasets=(table,)
+    )
     command = [sys.executable, "-c", SERVE, settings.to_json()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from wallflower.data import Points
 from wallflower.errors import SourceError
-from wallflower.neighbours.radii import USUAL, Tally, middle_of, outlier_curve, radius_errors, target_steps
-from wallflower.neighbours.spreads import bins_of, errors_of, histogram, pair_up, value_of
+from wallflower.neighbours.radii import DEFAULT_RADII, Tally, middle_radius, outlier_curve, radius_errors, target_steps
+from wallflower.neighbours.spreads import bins_of, histogram, middle_of_bin, pair_up, quantile_errors
 from wallflower.noise import system_noise
 from wallflower.papers.data.tables import find_file
 from wallflower.privacy import Loss
-from wallflower.queries.profile import RADII, Profile
+from wallflower.queries.profile.profile import RADII, Profile
 from wallflower.queries.scale import Scale
-from wallflower.queries.scale.exact import spreads_of
+from wallflower.queries.scale.audit import spreads_of
 
 Floats = NDArray[np.float64]
 
@@ -76,11 +76,11 @@ def spreads(values: Floats, epsilon: str) -> tuple[float, float]:
         first, second = pairs = pair_up(points.n, system_noise())
         chosen = query.choose(query.errors(points, groups, pairs), points, groups, system_noise())
         for column, spread in enumerate(chosen.values()):
-            errors = errors_of(histogram(values[:, [column]], first, second), HALF, 1)
+            errors = quantile_errors(histogram(values[:, [column]], first, second), HALF, 1)
             right = np.flatnonzero(errors == errors.min()) + 1
             place = int(bins_of(spread * 0.9538725524))
             nearest = right[np.argmin(np.abs(right - place))]
-            off.append(abs(np.log2(value_of(place) / value_of(int(nearest)))))
+            off.append(abs(np.log2(middle_of_bin(place) / middle_of_bin(int(nearest)))))
     return float(np.median(off)), float(np.mean(np.array(off) > 1))
 
 
@@ -97,8 +97,8 @@ def radius_error(curve: Any, told: Any, n: int, tally: Tally, share: str, epsilo
 
 def radius_errors_of(values: Floats, tally: Tally) -> dict[str, Any]:
     """What a radius misses by: as it is released, half a step further, and at the grid itself."""
-    further = [middle_of(USUAL, place) for place in range(len(USUAL))]
-    fine, between = outlier_curve(values, USUAL, tally), outlier_curve(values, further, tally)
+    further = [middle_radius(DEFAULT_RADII, place) for place in range(len(DEFAULT_RADII))]
+    fine, between = outlier_curve(values, DEFAULT_RADII, tally), outlier_curve(values, further, tally)
     found = {s: [radius_error(fine, between, len(values), tally, s, e) for e in EPSILONS] for s in SHARES}
     edge = {s: [radius_error(fine, fine, len(values), tally, s, e)[0] for e in EPSILONS] for s in SHARES}
     return {

@@ -111,7 +111,9 @@ def unpaid(deliveries: Sequence[Delivery], rows: Sequence[Row]) -> Iterator[Diff
 
 def double_payments(deliveries: Sequence[Delivery], rows: Sequence[Row]) -> Iterator[Difference]:
     """Keys under which more than one charge was booked, or charges with more than one release."""
-    keys = Counter((row["dataset"], row["key"]) for row in rows if row["event"] == "charge" and row["key"])
+    keys = Counter(
+        (row["dataset"], row["idempotency_key"]) for row in rows if row["event"] == "charge" and row["idempotency_key"]
+    )
     for (dataset, key), times in keys.items():
         if times > 1:
             yield Difference(kind="double payment", words=f"{dataset}: key {key} was charged {times} times")

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from soak_service import STREAM, TIMEOUT, WIDE, Answer
 from soak_traffic import EPSILON, PAUSE, Person, Scene
 
-FORM = {"neighbours": "3", "radius": "0.5", "epsilon": EPSILON, "anyway": "yes"}
+FORM = {"neighbours": "3", "radius": "0.5", "epsilon": EPSILON, "force": "yes"}
 _COOKIE = re.compile(r"wallflower=([^;]+)")
 _PROOF = re.compile(rb'name="proof" value="([0-9a-f]+)"')
 _FLOOD_CALLS = 12

@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from soak_check import Kill
-from wallflower.curator.desk.access.tokens import Tokens
-from wallflower.curator.desk.records import Records
-from wallflower.curator.settings import Registration, Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.schema import Column, Schema
+from wallflower.service.core.access.tokens import Tokens
+from wallflower.service.core.records import Records
+from wallflower.service.settings import Registration, Settings
 from wallflower.units import Protection
 
 SERVE = """
 import sys
-from wallflower.curator.server import serve
-from wallflower.curator.settings import Settings
+from wallflower.service.server import serve
+from wallflower.service.settings import Settings
 serve(Settings.from_json(sys.argv[1]), lambda url: print(url, flush=True))
 """
 ANALYSTS = tuple(f"analyst {number}" for number in range(1, 7))
@@ -229,9 +229,9 @@ def _settings(folder: Path, place: str, *, watches: Path, workers: int, slowest:
         ledger=place,
         roots=(str(folder),),
         watches=str(watches),
-        tick=0.02,
-        patience=5.0,
-        grace=30,
+        quantum_seconds=0.02,
+        async_after_seconds=5.0,
+        shutdown_seconds=30,
         header_seconds=slowest,
         body_seconds=slowest,
         datasets=datasets,

@@ -17,8 +17,8 @@ from typing import Any
 from soak_check import Delivery, Evidence, Failure
 from soak_service import SLOWEST, STREAM, TIGHT, WIDE, Answer, call
 
-ASK = {"neighbours": 3, "radius": 0.5, "anyway": True}
-WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "epsilon": "1/20", "anyway": True}
+ASK = {"neighbours": 3, "radius": 0.5, "force": True}
+WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "epsilon": "1/20", "force": True}
 EPSILON = "1/10000"
 LIMITS = ("9", "19/2")  # of the wide table, as stewards set it by turns
 LOST = "409 key-conflict"  # charged, and its answer lost with whoever was killed, or still on its way
@@ -222,10 +222,10 @@ class Analyst(Person):
         first = self.place if self.chance.random() < 0.7 else self.chance.randint(1, self.place)
         rows = [[self.chance.uniform(-5, 5)] for _ in range(self.chance.randint(1, 8))]
         path = f"/v1/watches/{self.watch}/observations"
-        expected = ("200", "409 state", "409 epoch-closed")
+        expected = ("200", "409 state", "409 session-closed")
         answer = self.settle("feed", "POST", path, *expected, body={"rows": rows, "first": first})
         if answer is None or answer.status != 200:
-            self.watch = None if answer is not None and answer.said == "409 epoch-closed" else self.watch
+            self.watch = None if answer is not None and answer.said == "409 session-closed" else self.watch
             return
         told = answer.json
         with self.scene.lock:

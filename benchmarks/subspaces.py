@@ -26,7 +26,7 @@ from sklearn.neighbors import KDTree, NearestNeighbors
 
 from cell import chunks, timed
 from wallflower.errors import SourceError
-from wallflower.neighbours.pairs import Floats, Ints, counts, plant, squared_reach
+from wallflower.neighbours.pairs import Floats, Ints, build_tree, count_neighbours, squared_reach
 from wallflower.papers.data.tables import find_file
 from wallflower.queries.subspaces.exact import FEW, scores
 from wallflower.queries.subspaces.family import Family, Subspace
@@ -169,9 +169,9 @@ def compared(question: Question, seen: list[Seen]) -> dict[str, int]:
 
 def outliers(question: Question, subspace: Subspace) -> np.ndarray:
     """Who is an outlier, by wallflower's own tree and pair test."""
-    tree = plant(question.values[:, subspace], squared_reach(question.radius, len(subspace), normalise=True))
+    tree = build_tree(question.values[:, subspace], squared_reach(question.radius, len(subspace), normalise=True))
     found_here = np.empty(tree.n, dtype=np.bool_)
-    found_here[tree.order] = counts(tree, question.neighbours) < question.neighbours
+    found_here[tree.order] = count_neighbours(tree, question.neighbours) < question.neighbours
     return found_here
 
 

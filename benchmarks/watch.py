@@ -64,7 +64,7 @@ class Place:
         with wf.Ledger.open(self.folder / "ledger.db") as ledger:
             ledger.declare("stream", wf.Protection(rows="time", unit="entry"), by="owner")
             ledger.grant("stream", wf.Loss("100000"), by="owner")
-        opened = watching(query, columns=names, dataset="stream", ledger=self.folder / "ledger.db", state=kept)
+        opened = watching(query, columns=names, dataset="stream", ledger=self.folder / "ledger.db", checkpoint=kept)
         return self.stack.enter_context(opened)
 
 
@@ -81,7 +81,7 @@ def event_single(rows: Floats, place: Place) -> Decisions:
 
 def event_durable(rows: Floats, place: Place) -> Decisions:
     """The same, each decision on the disk before it is told."""
-    return one_by_one(place.watching(rows.shape[1], state=True).decide, plain(rows[:DURABLE]))
+    return one_by_one(place.watching(rows.shape[1], checkpoint=True).decide, plain(rows[:DURABLE]))
 
 
 def person_batch(rows: Floats, place: Place) -> Decisions:
@@ -94,7 +94,7 @@ def person_batch(rows: Floats, place: Place) -> Decisions:
 
 def window_batch(rows: Floats, place: Place) -> Decisions:
     """The staircase, for a person in any 24 consecutive observations."""
-    live = place.watching(rows.shape[1], level="person", window=24)
+    live = place.watching(rows.shape[1], level="window", window=24)
     return lambda: live.decide_many(rows).flags
 
 

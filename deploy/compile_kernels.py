@@ -44,13 +44,13 @@ def run_queries(folder: Path) -> None:
     columns = tuple(Column(name, low=-10, high=10, center=0, scale=1) for name in names)
     schema = Schema(columns=columns, name="made-up", clip=True)
     table = wf.open(file, schema=schema, ledger=ledger, analyst="image")
-    near = {"neighbours": 5, "epsilon": "2", "anyway": True}
+    near = {"neighbours": 5, "epsilon": "2", "force": True}
     table.count(radius=1.0, **near)
     table.profile(radii=(0.5, 1.0), **near)
     table.radius(share="0.02", **near)
     table.subspaces(radius=0.5, size=2, top=2, **near)
-    table.scale(columns=["a"], epsilon="2", anyway=True)
-    table.detector(epsilon="2", anyway=True)
+    table.scale(columns=["a"], epsilon="2", force=True)
+    table.detector(epsilon="2", force=True)
 
 
 if __name__ == "__main__":

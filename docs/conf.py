@@ -33,7 +33,7 @@ suppress_warnings = ["misc.highlighting_failure"]  # a console block shows what 
 
 html_theme = "furo"
 html_title = f"wallflower {version}"
-html_favicon = "../src/wallflower/curator/pages/static/icon.svg"
+html_favicon = "../src/wallflower/service/pages/static/icon.svg"
 html_static_path = ["_site/static"]
 templates_path = ["_site/templates"]
 html_css_files = ["site.css"]
@@ -60,7 +60,7 @@ html_theme_options: dict[str, Any] = {
 SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
     "Start": ("docs/install", "docs/start", "docs/tutorial", "docs/config"),
     "How to": (
-        *(f"docs/guides/{name}" for name in ("wards", "meters", "salary", "sensors", "claims", "*")),
+        *(f"docs/guides/{name}" for name in ("wards", "people", "meters", "salary", "sensors", "claims", "*")),
         "docs/notebooks/README",
     ),
     "Understand": (

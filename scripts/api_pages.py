@@ -23,7 +23,7 @@ from wallflower.dataset import ANYWAY, KEY, Dataset, Planner
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.detector.model import Model
 from wallflower.query import accuracy, plan
-from wallflower.query.forms import LOSS_HELP, Blank, Question, answer_type, settings, spends
+from wallflower.query.parameter import LOSS_HELP, Parameter, Question, answer_type, group_parameters, spends
 from wallflower.release import guarantee
 
 ROOT: Final = Path(__file__).parents[1]
@@ -37,7 +37,7 @@ COMMON: Final = {
     "X": "records: rows of numbers, a column for each that was fitted",
     "account": "the account that it spends from",
     "analyst": "who asks; default: $WALLFLOWER_ANALYST, the project's, or you",
-    "anyway": "answer even if the plan says that it is of no use",
+    "force": "answer even if the plan says that it is of no use",
     "array": "rows of numbers, one for each record",
     "asked": "what to draw of a detector: `records`, a `record`, or two `columns`",
     "by": "who decides, in the ledger for good",
@@ -50,7 +50,7 @@ COMMON: Final = {
     "epsilon": "privacy loss ε, exactly as written: `0.5` or `1/2`",
     "delta": "a chance, as text: `1e-6`",
     "history": "readings of the past that may be public",
-    "key": "ask again under it and the stored answer comes back, unpaid",
+    "idempotency_key": "ask again under it and the stored answer comes back, unpaid",
     "later": "the decisions that follow",
     "loss": "a `Loss`",
     "more": "whatever scikit-learn passes on; not used",
@@ -87,10 +87,13 @@ SERVING: Final = {
     "Schema": ("notes", "but_read", "rescale", "bare", "distance_columns"),
     "Column": ("labels", "width", "origin", "facts", "kind"),
     "Points": ("places", "times", "rescale"),
-    "Table": ("require", "points", "rescale", "codes", "coordinates", "cells", "row", "times"),
+    "Table": ("require", "points", "rescale", "codes", "coordinates", "cells", "row", "times", "draw"),
     "Loss": ("account", "to_json", "from_json"),
-    "Protection": ("to_json", "from_json", "neighbours", "words_but"),
-    "Watching": ("detach",),
+    "Protection": ("to_json", "from_json", "neighbours", "text_but"),
+    "OpenWatch": ("detach",),
+    "Person": ("to_json", "from_json"),
+    "CustomDetector": ("examples",),
+    "CustomMarginDetector": ("examples", "margin", "margins", "greatest_margins", "rounding", "caution"),
     "Model": ("score", "ends", "thresholds", "parts", "split_score", "score_column", "map_scores", "of", "from_json"),
     "PerturbedReadings": ("decode_frames", "tag_key", "sizes"),
     "RemoteQuote": ("from_json",),
@@ -119,9 +122,11 @@ _ROOMS: Final = (
 )
 MADE: Final = (
     "CustomDetector",
+    "CustomMarginDetector",
     "CustomUtility",
     "Ledger",
     "Loss",
+    "Person",
     "PrivateOutlierDetector",
     "Protection",
 )  # classes that people make themselves
@@ -216,9 +221,9 @@ def question_words(question: Question) -> str:
         "| Takes | Type | Left out | Means |",
         "|---|---|---|---|",
     ]
-    for mode in settings(question):
-        when = "" if mode.when is None else f"*{mode.when.words}*: "
-        lines += [blank_row(blank, when) for blank in mode.blanks]
+    for mode in group_parameters(question):
+        when = "" if mode.when is None else f"*{mode.when.text}*: "
+        lines += [parameter_row(parameter, when) for parameter in mode.parameters]
     if spends(question):
         lines += [row(name, "Exact", loss_default(name, question), LOSS_HELP[name]) for name in forms_of(question)]
     lines += [
@@ -251,11 +256,14 @@ def proof_of(question: Question) -> str:
     return f"../../src/wallflower/{question.proof}"
 
 
-def blank_row(blank: Blank, when: str) -> str:
-    choices = f": {', '.join(f'`{choice}`' for choice in blank.choices)}" if blank.choices else ""
-    default = "must be given" if blank.default is inspect.Parameter.empty else constant(blank.default)
+def parameter_row(parameter: Parameter, when: str) -> str:
+    choices = f": {', '.join(f'`{choice}`' for choice in parameter.choices)}" if parameter.choices else ""
+    default = "must be given" if parameter.default is inspect.Parameter.empty else constant(parameter.default)
     return row(
-        blank.name, hint(Fraction if blank.hint is Fraction else blank.hint), default, f"{when}{blank.help}{choices}"
+        parameter.name,
+        hint(Fraction if parameter.hint is Fraction else parameter.hint),
+        default,
+        f"{when}{parameter.help}{choices}",
     )
 
 

@@ -107,7 +107,7 @@ def _open(table: Any, folder: Path, name: str) -> Any:
 
 
 def _asked(epsilon: str) -> dict[str, Any]:
-    return {"neighbours": 5, "radius": 0.35, "epsilon": epsilon, "anyway": True}
+    return {"neighbours": 5, "radius": 0.35, "epsilon": epsilon, "force": True}
 
 
 if __name__ == "__main__":

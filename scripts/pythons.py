@@ -14,7 +14,7 @@ ROOT: Final = Path(__file__).parents[1]
 PROMISED: Final = ("3.11", "3.12", "3.13")
 NEEDS: Final = ("hypothesis", "pytest", "pytest-xdist", "pyyaml")
 CORE: Final = (
-    *("tests/test_config.py", "tests/test_contract.py", "tests/test_mechanisms.py", "tests/test_noise.py"),
+    *("tests/test_config.py", "tests/test_contract.py", "tests/mechanisms/test_additive.py", "tests/test_noise.py"),
     *("tests/test_privacy.py", "tests/test_release.py", "tests/cli", "tests/data", "tests/ledger", "tests/queries"),
     *("tests/report", "tests/streams"),
 )

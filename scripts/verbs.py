@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from wallflower.dataset import ANYWAY, KEY, KNOWN
 from wallflower.privacy import Exact
 from wallflower.query import Plan
-from wallflower.query.forms import Question, answer_type, describe, signature
+from wallflower.query.parameter import Question, answer_type, describe, signature
 from wallflower.release import Release
 
 WIDTH = 120

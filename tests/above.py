@@ -29,7 +29,7 @@ class Above(Query[Points, int]):
     question: ClassVar[str] = "How many records are above the bar?"
     proof: ClassVar[str] = "[DMNS06, Prop 1]"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
-    unpictured: ClassVar[str] = "a number, which the report draws with its interval"
+    no_picture_because: ClassVar[str] = "a number, which the report draws with its interval"
 
     bar: float = field(metadata={"help": "records above this are counted"})
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
@@ -79,7 +79,7 @@ class Above(Query[Points, int]):
         width = 3.0 / float(self.loss.amount)
         interval = (max(0.0, value - width), min(float(facts.n), value + width))
         words = f"About {value} of {facts.n} records are {self.side} the bar."
-        return Reading(mechanism="laplace", interval=interval, words=words, extras={"share": value / facts.n})
+        return Reading(mechanism="laplace", interval=interval, text=words, extras={"share": value / facts.n})
 
     @classmethod
     def example(cls) -> Self:

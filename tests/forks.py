@@ -25,7 +25,7 @@ FORKS.set_forkserver_preload(
     [
         *("psycopg", "pytest", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql"),
         *("wallflower", "wallflower.queries.watch.detectors", "wallflower.streams", "wallflower.cli.program"),
-        *("wallflower.sensors.parties.device", "wallflower.sensors.parties.server", "wallflower.curator.server"),
+        *("wallflower.sensors.parties.device", "wallflower.sensors.parties.servers", "wallflower.service.server"),
         *("opendp.domains", "opendp.measurements", "opendp.metrics"),  # the prelude would load scikit-learn and pandas
         *("numba", "pyarrow.csv", "pydantic", "scipy.optimize", "scipy.special"),
     ]

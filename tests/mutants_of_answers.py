@@ -15,33 +15,34 @@ import numpy as np
 import pytest
 
 import wallflower.mechanisms.choice as mechanism_choice
+import wallflower.mechanisms.choice as together
 import wallflower.mechanisms.cube as cube
-import wallflower.mechanisms.together as together
 import wallflower.neighbours.noisy_count as noisy_count
 import wallflower.neighbours.radii as radii
 import wallflower.queries.count as count
-import wallflower.queries.count.groups as groups
-import wallflower.queries.count.mechanisms as count_mechanisms
-import wallflower.queries.detector as detector
+import wallflower.queries.count.at_radius as at_radius
+import wallflower.queries.count.at_share as at_share
+import wallflower.queries.count.by_group as by_group
+import wallflower.queries.count.two_sided as two_sided
+import wallflower.queries.detector.detector as detector
 import wallflower.queries.detector.flags as flags
 import wallflower.queries.explain as explain
-import wallflower.queries.explain.draws.guided_search as guided
-import wallflower.queries.explain.modes as explain_modes
-import wallflower.queries.profile as profile
-import wallflower.queries.radius as radius
-import wallflower.queries.scale as scale
-import wallflower.queries.subspaces as subspaces
+import wallflower.queries.explain.draws.dp as dp
+import wallflower.queries.explain.draws.ocdp as ocdp
+import wallflower.queries.profile.profile as profile
+import wallflower.queries.radius.radius as radius
+import wallflower.queries.scale.scale as scale
 import wallflower.queries.subspaces.choice as choice
-import wallflower.queries.watch as watch
+import wallflower.queries.subspaces.subspaces as subspaces
 import wallflower.queries.watch.baseline as baseline
-import wallflower.queries.watch.claims as claims
 import wallflower.queries.watch.detectors as detectors
+import wallflower.queries.watch.levels as levels
 import wallflower.queries.watch.seasons.estimates as estimates
 from wallflower.mechanisms import Cube, calibrate
 from wallflower.neighbours.radii import Tally
 from wallflower.privacy import Loss
 from wallflower.queries.scale.locations import Cells
-from wallflower.queries.watch.seasons.drift import Drift
+from wallflower.queries.watch.seasons.learner import Relearning
 from wallflower.query import Query
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
@@ -101,8 +102,8 @@ def grid_by_curve(pick: Any, curve: Any, n: int, grid: Any, *asked: Any, **more:
     return pick(curve, n, [radius * (1 + 1e-9 * int(curve.sum())) for radius in grid], *asked, **more)
 
 
-def halves_unequal(loss: Loss) -> tuple[Loss, Loss]:
-    return Loss(loss.amount), Loss(loss.amount / 2, delta=loss.delta)
+def halves_unequal(query: Any) -> tuple[Loss, Loss]:
+    return Loss(query.loss.amount), Loss(query.loss.amount / 2, delta=query.loss.delta)
 
 
 def thresholds_by_data(choose: Any, thresholds: Any, above: Any, *asked: Any) -> Any:
@@ -175,7 +176,11 @@ SURVIVORS: dict[str, tuple[str, str, Mutate]] = {
         "a radius",
         put(Tally, "sensitivity", property(lambda tally: ((tally.slack or 0) + 1) * tally.unit)),
     ),
-    "a share's radius at the whole loss": ("count", "at a share", put(count, "halves", halves_unequal)),
+    "a share's radius at the whole loss": (
+        "count",
+        "at a share",
+        put(at_share.CountAtShare, "halves", property(halves_unequal)),
+    ),
     "thresholds by the data": (
         "detector",
         "detector by the schema, with a threshold",
@@ -355,30 +360,38 @@ INVENTED: dict[str, tuple[str, str, Mutate]] = {
     "floor at the whole loss": (
         "count",
         "two-sided interval",
-        put(count.Count, "floor_noise", lambda query, n, dimension: count.count_noise(1, query.loss)),
+        put(two_sided.TwoSidedCount, "floor_noise", lambda query, *facts: noisy_count.count_noise(1, query.loss)),
     ),
     "floor moves by less": (
         "count",
         "two-sided interval",
-        put(count.Count, "floor_noise", lambda query, n, dimension: count.count_noise(0, query.each)),
+        put(
+            two_sided.TwoSidedCount,
+            "floor_noise",
+            lambda query, *facts: noisy_count.count_noise(0, query.loss_per_number),
+        ),
     ),
-    "noise by the data": ("count", "extension", wrap(count_mechanisms, "noisy_steps", scale_by_data)),
-    "no noise on sizes": ("count", "by group", put(groups.GroupCount, "size_law", property(sizes_without_noise))),
+    "noise by the data": ("count", "extension", wrap(at_radius, "noisy_steps", scale_by_data)),
+    "no noise on sizes": ("count", "by group", put(by_group.CountByGroup, "size_law", property(sizes_without_noise))),
     "sizes at the whole loss": (
         "count",
         "by group",
-        put(groups.GroupCount, "size_law", property(lambda query: calibrate(2, query.loss, step=Fraction(1)))),
+        put(by_group.CountByGroup, "size_law", property(lambda query: calibrate(2, query.loss, step=Fraction(1)))),
     ),
     "a count claims ε²/8": ("count", "extension", put(count.Count, "claim", claiming(8))),
     "a count at a share at the whole loss": (
         "count",
         "at a share",
-        put(count.Count, "at_radius", lambda query, chosen: replace(query, radius=chosen, share=None)),
+        wrap(
+            at_share.CountAtShare,
+            "at_radius",
+            lambda at_radius, query, radius: replace(at_radius(query, radius), loss=query.loss),
+        ),
     ),
     "ρ of groups without those that stay": (
         "count",
         "by group",
-        put(groups.GroupCount, "rho_at", lambda query, n: Fraction(205, 1000) * query.loss.epsilon**2),
+        put(by_group.CountByGroup, "rho_at", lambda query, n: Fraction(205, 1000) * query.loss.epsilon**2),
     ),
     # profile and radius
     "a curve's last number without noise": ("profile", "two radii", wrap(Cube, "draw", last_radius_without_noise)),
@@ -458,7 +471,7 @@ INVENTED: dict[str, tuple[str, str, Mutate]] = {
     "contexts by the size of the table": (
         "explain",
         "dp, never none",
-        wrap(explain_modes.direct, "by_margin", cap_by_data),
+        wrap(dp, "draw_by_margin", cap_by_data),
     ),
     "ρ of none as of a choice": (
         "explain",
@@ -469,20 +482,22 @@ INVENTED: dict[str, tuple[str, str, Mutate]] = {
             lambda claim, query, facts: replace(claim(query, facts), rho=sum(part**2 for part in query.parts()) / 8),
         ),
     ),
-    "no noise in the last cell": ("explain", "ocdp, guided", wrap(guided, "draws", noise_in_filled_cells)),
+    "no noise in the last cell": ("explain", "ocdp, guided", wrap(ocdp, "draws", noise_in_filled_cells)),
     # watch
     "deciding at the whole loss beside learning": (
         "watch",
         "event, by a season that is re-estimated",
-        put(watch.Watch, "deciding_epsilon", property(lambda query: query.loss.epsilon)),
+        put(levels.EntryLevel, "deciding_epsilon", property(lambda level: level.loss.epsilon)),
     ),
     "learning at twice its part": (
         "watch",
         "event, by a season that is re-estimated",
         put(
-            Drift,
+            Relearning,
             "learner",
-            property(lambda drift, learner=Drift.learner: replace(learner.fget(drift), loss=Loss(2 * drift.epsilon))),
+            property(
+                lambda drift, learner=Relearning.learner: replace(learner.fget(drift), loss=Loss(2 * drift.epsilon))
+            ),
         ),
     ),
     "paper: one draw for two distances": (
@@ -493,22 +508,26 @@ INVENTED: dict[str, tuple[str, str, Mutate]] = {
     "a window claims too little": (
         "watch",
         "window of three",
-        wrap(claims, "_loss", lambda loss, query: Loss(loss(query).amount / 2, neighbours=loss(query).neighbours)),
+        wrap(
+            levels.WindowLevel,
+            "claimed_loss",
+            lambda loss, level: Loss(loss(level).amount / 2, neighbours=loss(level).neighbours),
+        ),
     ),
     "a season's width at twice its part": (
         "watch",
-        "baseline by phase",
+        "baseline by season",
         wrap(estimates, "exponential", at_epsilon(2)),
     ),
     "a season's parts at more than all": (
         "watch",
-        "baseline by phase",
+        "baseline by season",
         entry(estimates.SHARES, "spread", Fraction(2, 5)),
     ),
     "a baseline claims ε²/8": ("watch", "baseline", put(baseline.Baseline, "claim", claiming(8))),
     "columns together: each at the whole part": (
         "watch",
-        "baseline by phase, columns together",
+        "baseline by season, columns together",
         wrap(
             estimates.Cells,
             "sum_up",

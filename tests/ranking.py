@@ -92,7 +92,7 @@ class Ranking(Query[Points, Ranked]):
         return [{"columns": list(names), "above": count} for names, count in ranked]
 
     def reading(self, value: Ranked, facts: PublicFacts) -> Reading:
-        return Reading(mechanism="laplace", interval=None, words="Ranked.", extras={"first": value[0]["columns"]})
+        return Reading(mechanism="laplace", interval=None, text="Ranked.", extras={"first": value[0]["columns"]})
 
     def picture(self, value: Ranked, facts: PublicFacts) -> Bars:
         counts = tuple(float(found["above"]) for found in value)

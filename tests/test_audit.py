@@ -24,12 +24,19 @@ from wallflower.mechanisms import calibrate
 from wallflower.noise import system_noise, words
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.count import Count
-from wallflower.queries.count.audit import _smooth
-from wallflower.queries.count.audit.bounds import BETA, exact_cover, ladder, smooth_maximum
-from wallflower.queries.count.audit.worlds import CIRCLE, PATH, PLUS
+from wallflower.queries.count.audit.at_radius import (
+    BETA,
+    CIRCLE,
+    PATH,
+    PLUS,
+    _smooth,
+    exact_cover,
+    ladder,
+    smooth_maximum,
+)
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, smooth_bound
-from wallflower.queries.watch.tails import geometric
+from wallflower.queries.watch.detectors.sparse import draw_geometric
 from wallflower.query import Query
 
 ONE = Fraction(1)
@@ -104,7 +111,7 @@ def test_any_side_and_any_output_will_do(outputs: tuple, turned: bool) -> None:
 def test_a_single_output_is_found_between_others() -> None:
     found = audit(mixed(-1, 1), mixed(-1, 0, 1, 0), claimed=Loss("2"), trials=8_000)
     assert found.caught
-    assert "outputs of 0" in found.words
+    assert "outputs of 0" in found.text
 
 
 def test_the_search_half_is_never_reused() -> None:
@@ -215,7 +222,7 @@ def test_paying_in_a_transaction_that_is_still_open_is_not_paying() -> None:
 
     assert audit_order(query, points, ask=unsure).caught
     idle = audit_order(query, points, ask=lambda *_: None)
-    assert (idle.caught, idle.words) == (False, "nobody looked")
+    assert (idle.caught, idle.text) == (False, "nobody looked")
 
 
 # The count room
@@ -332,7 +339,7 @@ def test_words_are_not_used_otherwise() -> None:
 
 
 def test_a_number_below_zero_that_is_drawn_again_is_not_drawn() -> None:
-    found = law_of(lambda noise: min(geometric(Fraction(2), noise) + 0, 3))
+    found = law_of(lambda noise: min(draw_geometric(Fraction(2), noise) + 0, 3))
     pace = np.exp(-1 / 2)
     assert [found[z] for z in range(4)] == pytest.approx([(1 - pace) * pace**z for z in range(3)] + [pace**3])
 

@@ -46,7 +46,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ask(*more: str) -> Any:
-    return call("count", "people", "--radius", "0.5", "--epsilon", "0.5", "--anyway", "--json", *more)
+    return call("count", "people", "--radius", "0.5", "--epsilon", "0.5", "--force", "--json", *more)
 
 
 def test_a_named_data_set_is_asked_from_below_the_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

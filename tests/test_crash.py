@@ -68,7 +68,7 @@ SCRIPT = textwrap.dedent(
 
     with Ledger.open(place) as ledger:
         points = Points.from_array([[0.0], [1.0], [2.0], [3.0]], name="ward")
-        made = release(Watched(bar=1.0, loss=Loss("0.25")), points, ledger, analyst="ana", key="k")
+        made = release(Watched(bar=1.0, loss=Loss("0.25")), points, ledger, analyst="ana", idempotency_key="k")
         print("answer", made.value, flush=True)
     """
 )
@@ -96,9 +96,9 @@ def check_life_goes_on(place: str, expected: list[str]) -> None:
         assert ledger.remaining("ward") == (Loss("0.75") if expected else Loss("1"))
         if expected == ["charge"]:
             with pytest.raises(KeyConflict, match="lost in a crash"):
-                release(QUESTION, POINTS, ledger, analyst="ana", key="k")
+                release(QUESTION, POINTS, ledger, analyst="ana", idempotency_key="k")
         else:
-            again = release(QUESTION, POINTS, ledger, analyst="ana", key="k")
+            again = release(QUESTION, POINTS, ledger, analyst="ana", idempotency_key="k")
             assert again.replayed is (expected == ["charge", "release"])
         assert release(QUESTION, POINTS, ledger, analyst="ana").left <= Loss("0.5")
         ledger.verify()

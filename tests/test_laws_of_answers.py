@@ -15,12 +15,13 @@ import pytest
 
 import wallflower.mechanisms.cube as cube
 import wallflower.neighbours.noisy_count as noisy_count
-import wallflower.queries.explain.draws.guided_search as guided
-import wallflower.queries.explain.draws.walks as walks
-import wallflower.queries.profile as profile
+import wallflower.queries.explain.draws.ocdp as ocdp
+import wallflower.queries.profile.profile as profile
 import wallflower.queries.watch.baseline as baseline
 import wallflower.queries.watch.detectors as detectors
-import wallflower.queries.watch.modes as watch_modes
+import wallflower.queries.watch.detectors.additive as additive
+import wallflower.queries.watch.detectors.sparse as sparse_vector
+import wallflower.queries.watch.levels as levels
 import wallflower.queries.watch.seasons.estimates as estimates
 from mutants_of_answers import TENTH, Mutate, entry, level_without_one, put, wrap
 from wallflower.audit.answers import Case, LawCheck, audit_law_check
@@ -28,7 +29,7 @@ from wallflower.mechanisms import Cube
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.explain.audit.accounts import CASES as EXPLAIN_CASES
-from wallflower.queries.watch.tails import PassTable
+from wallflower.queries.watch.detectors.sparse import PassTable
 
 SHORT = 1 / TENTH
 CASES: dict[tuple[str, str], Case] = {
@@ -53,15 +54,14 @@ def threshold_and_flags_at_the_whole_loss(parts: Any, epsilon: Fraction, moves: 
 
 
 def far_question_at_the_price_of_the_near_one(detector: Any, gaps: Any, noise: Any) -> Any:
-    near = 2 * PassTable.of(detector.scale).passes(gaps, detectors.words(noise, len(gaps))).astype(np.int64)
+    near = 2 * PassTable.of(detector.scale).passes(gaps, sparse_vector.words(noise, len(gaps))).astype(np.int64)
     beyond = gaps + 4 * int(detector.scale)
-    far = PassTable.of(detector.scale).passes(beyond, detectors.words(noise, len(gaps)))
+    far = PassTable.of(detector.scale).passes(beyond, sparse_vector.words(noise, len(gaps)))
     return np.where(far, 1, near)
 
 
-def whole_loss_every_step(query: Any, threshold: int, move: int) -> Any:
-    rho = query.loss.rho if query.loss.kind == "zcdp" else watch_modes._zcdp_of(query.loss)
-    return detectors.Every(threshold=threshold, move=move, loss=Loss.zcdp(rho), steps=query.steps)
+def whole_loss_every_step(per_step: Any, loss: Loss, steps: int) -> Loss:
+    return per_step(loss, 1)
 
 
 def twice_the_delta(function: Any, epsilon: float, delta: float) -> float:
@@ -82,7 +82,7 @@ def squares_without_the_factor_2(query: Any, n: int, dimension: int) -> Any:
     return right[0], replace(right[1], scale=right[1].scale / 2)
 
 
-NOISES = baseline.Baseline._noises
+NOISES = baseline.HistoryLearner._noises
 
 
 def clipped_sums_move_by_one_end(function: Any, cells: Any, amounts: Any, reach: int, *asked: Any) -> Any:
@@ -102,15 +102,15 @@ noisy_count_split = noisy_count.split_for_test
 
 MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     # watch, level person
-    "two flags: coins a tenth short": ("watch", "person, two flags", wrap(detectors, "_scale", times(SHORT))),
+    "two flags: coins a tenth short": ("watch", "person, two flags", wrap(sparse_vector, "_scale", times(SHORT))),
     "two flags at the price of one": ("watch", "person, two flags", put(detectors.Sparse, "_moves", 2)),
-    "one sign: coins a tenth short": ("watch", "person, one sign", wrap(detectors, "_scale", times(SHORT))),
+    "one sign: coins a tenth short": ("watch", "person, one sign", wrap(sparse_vector, "_scale", times(SHORT))),
     "one sign: thresholds beside flags at the whole loss": (
         "watch",
         "person, one sign, both sides",
-        wrap(detectors, "_parts", threshold_and_flags_at_the_whole_loss),
+        wrap(sparse_vector, "_parts", threshold_and_flags_at_the_whole_loss),
     ),
-    "adaptive: coins a tenth short": ("watch", "person, adaptive", wrap(detectors, "_scale", times(SHORT))),
+    "adaptive: coins a tenth short": ("watch", "person, adaptive", wrap(sparse_vector, "_scale", times(SHORT))),
     "adaptive: both questions at one scale": (
         "watch",
         "person, adaptive",
@@ -126,38 +126,38 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
             "window, Gaussian at δ",
         )
         for name, mutate in (
-            ("a tenth short", wrap(detectors, "calibrate", short_calibration)),
-            ("every step at the whole loss", entry(watch_modes.MODES, "gaussian", whole_loss_every_step)),
+            ("a tenth short", wrap(additive, "calibrate", short_calibration)),
+            ("every step at the whole loss", wrap(levels, "loss_per_step", whole_loss_every_step)),
         )
     },
     "Gaussian: converted at twice the δ": (
         "watch",
         "person, Gaussian at δ",
-        wrap(watch_modes, "zcdp_of_epsilon", twice_the_delta),
+        wrap(levels, "zcdp_of_epsilon", twice_the_delta),
     ),
     "paper: a tenth short": (
         "watch",
         "paper",
-        wrap(detectors, "draws", lambda draw, noise, law, scale, size: draw(noise, law, scale * SHORT, size)),
+        wrap(additive, "draws", lambda draw, noise, law, scale, size: draw(noise, law, scale * SHORT, size)),
     ),
-    "paper: scales exchanged": ("watch", "paper", wrap(detectors, "draws", paper_with_the_scales_exchanged)),
+    "paper: scales exchanged": ("watch", "paper", wrap(additive, "draws", paper_with_the_scales_exchanged)),
     # baselines
     **{
         f"{mode}: {name}": ("watch", mode, mutate)
         for mode in ("baseline", "baseline around a guess", "baseline, person")
         for name, mutate in (
             ("a tenth short", wrap(baseline, "calibrate", short_calibration)),
-            ("sum at the whole loss", put(baseline.Baseline, "_noises", sum_at_the_whole_loss)),
-            ("squares without the factor 2", put(baseline.Baseline, "_noises", squares_without_the_factor_2)),
+            ("sum at the whole loss", put(baseline.HistoryLearner, "_noises", sum_at_the_whole_loss)),
+            ("squares without the factor 2", put(baseline.HistoryLearner, "_noises", squares_without_the_factor_2)),
         )
     },
-    "season: a tenth short": ("watch", "baseline by phase", wrap(estimates, "calibrate", short_calibration)),
+    "season: a tenth short": ("watch", "baseline by season", wrap(estimates, "calibrate", short_calibration)),
     "season: clipped sums move by one end": (
         "watch",
-        "baseline by phase",
+        "baseline by season",
         wrap(estimates.Cells, "sum_up", clipped_sums_move_by_one_end),
     ),
-    "season: a width moves by two quarters": ("watch", "baseline by phase", put(estimates, "QUARTERS", 2)),
+    "season: a width moves by two quarters": ("watch", "baseline by season", put(estimates, "QUARTERS", 2)),
     "season: half of the loss for the rough centre": (
         "watch",
         "event, by a season that is re-estimated",
@@ -203,21 +203,29 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
             *("ocdp, bfs from a start", "ocdp, best-first"),
         )
         for name, mutate in (
-            ("a tenth short", wrap(walks, "rate_of", times(TENTH))),
-            ("twice the price", wrap(walks, "rate_of", times(Fraction(2)))),
+            ("a tenth short", wrap(ocdp.Search, "rate", times(TENTH))),
+            ("twice the price", wrap(ocdp.Search, "rate", times(Fraction(2)))),
         )
     },
     "ocdp, two contexts: each at the whole loss": (
         "explain",
         "ocdp, two contexts",
-        wrap(walks, "rate_of", rate_for_one_context),
+        wrap(ocdp.Search, "rate", rate_for_one_context),
     ),
-    "ocdp, dfs: its steps are not paid for": ("explain", "ocdp, dfs", entry(walks.CHARGED, "dfs", 0)),
-    "ocdp, bfs: its steps are not paid for": ("explain", "ocdp, bfs", entry(walks.CHARGED, "bfs", 0)),
+    "ocdp, dfs: its steps are not paid for": (
+        "explain",
+        "ocdp, dfs",
+        entry(ocdp.SEARCHES, "dfs", replace(ocdp.SEARCHES["dfs"], choices_per_sample=0)),
+    ),
+    "ocdp, bfs: its steps are not paid for": (
+        "explain",
+        "ocdp, bfs",
+        entry(ocdp.SEARCHES, "bfs", replace(ocdp.SEARCHES["bfs"], choices_per_sample=0)),
+    ),
     "ocdp, guided: a tenth short": (
         "explain",
         "ocdp, guided",
-        wrap(guided, "draws", lambda draw, noise, law, scale, size: draw(noise, law, scale * SHORT, size)),
+        wrap(ocdp, "draws", lambda draw, noise, law, scale, size: draw(noise, law, scale * SHORT, size)),
     ),
 }
 
@@ -231,7 +239,7 @@ def half_a_level(made: Cube, noise: Any) -> list[int]:
 @pytest.fixture(autouse=True)
 def fresh_caches() -> Iterator[None]:
     """What was computed before a mutant, or by one, is not remembered."""
-    caches = (detectors._parts, detectors._fineness, detectors._scale, noisy_count.cap_rule)
+    caches = (sparse_vector._parts, sparse_vector._fineness, sparse_vector._scale, noisy_count.cap_rule)
     for cached in caches:
         cached.cache_clear()
     yield
@@ -264,7 +272,7 @@ def test_output_constrained_laws_are_of_tables_with_the_same_valid_contexts(case
     for table in case.tables:
         view = case.query.view(table)
         detector = case.query.detector_for(view.n)  # type: ignore[attr-defined]
-        examine = walks.examiner(view.table_for(detector), detector)
+        examine = detector.examine(view.table_for(detector))
         valid.append([index for index in range(view.table_for(detector).space.count) if examine(index)[0]])
     assert valid[0] == valid[1] != []
 

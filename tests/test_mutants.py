@@ -20,39 +20,40 @@ import wallflower.mechanisms.additive as additive
 import wallflower.neighbours.noisy_count as noisy_count
 import wallflower.neighbours.radii as radii
 import wallflower.queries.count as count
+import wallflower.queries.count.at_radius as at_radius
+import wallflower.queries.count.at_share as at_share
 import wallflower.queries.count.audit as count_audit
-import wallflower.queries.count.audit.bounds as broken_bounds
-import wallflower.queries.count.groups as groups
-import wallflower.queries.count.mechanisms as count_mechanisms
-import wallflower.queries.detector as detector
+import wallflower.queries.count.audit.at_radius as broken_bounds
+import wallflower.queries.count.by_group as by_group
+import wallflower.queries.count.two_sided as two_sided
 import wallflower.queries.detector.audit as detector_audit
+import wallflower.queries.detector.detector as detector
 import wallflower.queries.detector.flags as flags
 import wallflower.queries.explain as explain
-import wallflower.queries.explain.audit as explain_audit
-import wallflower.queries.explain.draws.direct as direct
-import wallflower.queries.explain.draws.guided_search as guided
-import wallflower.queries.explain.draws.walks as walks
-import wallflower.queries.explain.margins as margins
-import wallflower.queries.explain.modes as explain_modes
-import wallflower.queries.profile as profile
+import wallflower.queries.explain.audit.attacks as explain_audit
+import wallflower.queries.explain.detectors.grubbs as grubbs
+import wallflower.queries.explain.draws.dp as dp
+import wallflower.queries.explain.draws.ocdp as ocdp
 import wallflower.queries.profile.audit as profile_audit
+import wallflower.queries.profile.profile as profile
 import wallflower.queries.radius.audit as radius_audit
-import wallflower.queries.scale as scale
 import wallflower.queries.scale.audit as scale_audit
-import wallflower.queries.subspaces as subspaces
+import wallflower.queries.scale.scale as scale
 import wallflower.queries.subspaces.audit as subspaces_audit
 import wallflower.queries.subspaces.choice as choice
-import wallflower.queries.watch as watch
+import wallflower.queries.subspaces.subspaces as subspaces
 import wallflower.queries.watch.audit as watch_audit
 import wallflower.queries.watch.audit.seasons as audit_seasons
 import wallflower.queries.watch.baseline as baseline
 import wallflower.queries.watch.detectors as detectors
-import wallflower.queries.watch.modes as watch_modes
+import wallflower.queries.watch.detectors.additive as noisy_distances
+import wallflower.queries.watch.detectors.sparse as sparse_vector
+import wallflower.queries.watch.detectors.staircase as staircase
+import wallflower.queries.watch.levels as levels
 import wallflower.queries.watch.seasons.estimates as estimates
-import wallflower.queries.watch.seasons.pool as pool
-import wallflower.sensors.audit.attacks as sensors_audit
+import wallflower.queries.watch.watch as watch
+import wallflower.sensors.audit as sensors_audit
 import wallflower.sensors.comparison as comparison
-import wallflower.sensors.lattice as lattice
 import wallflower.sensors.perturbation as perturbation
 import wallflower.sensors.threshold as threshold
 from mutants_of_answers import INVENTED, SURVIVORS
@@ -61,11 +62,10 @@ from wallflower.audit.answers import audit_cases
 from wallflower.neighbours.radii import Tally
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Grubbs, Tukey
-from wallflower.queries.explain.space.cells import DIVISIONS
-from wallflower.queries.watch.gauge import Bounds
-from wallflower.queries.watch.seasons import Seasons
-from wallflower.queries.watch.seasons.learner import Learner
-from wallflower.queries.watch.staircase import Table
+from wallflower.queries.watch.detectors.staircase import Table
+from wallflower.queries.watch.seasons import SeasonalBaseline
+from wallflower.queries.watch.seasons.learner import SeasonLearner
+from wallflower.queries.watch.statistics import Bounds
 
 pytestmark = pytest.mark.slow
 
@@ -214,9 +214,13 @@ class OneNumber:
         return self.number
 
 
+def at_the_whole_loss(at_radius: Any, query: Any, radius: float) -> Any:
+    return replace(at_radius(query, radius), loss=query.loss)
+
+
 def one_draw_for_both_numbers(patch: pytest.MonkeyPatch) -> None:
-    answer = count.Count.answer
-    patch.setattr(count.Count, "answer", lambda query, data, noise: answer(query, data, OneNumber(noise)))
+    answer = two_sided.TwoSidedCount.answer
+    patch.setattr(two_sided.TwoSidedCount, "answer", lambda query, data, noise: answer(query, data, OneNumber(noise)))
 
 
 def one_draw_for_all_counts(patch: pytest.MonkeyPatch) -> None:
@@ -237,16 +241,16 @@ def one_draw_for_all_counts(patch: pytest.MonkeyPatch) -> None:
 TABLE = Table.of
 
 
-def window_at_the_whole(query: Any, threshold: int, move: int) -> Any:
-    return detectors.Staircase(threshold=threshold, move=move, epsilon=query.loss.epsilon)
+def window_at_the_whole(level: Any, threshold: int, sensitivity: int) -> Any:
+    return detectors.Staircase(threshold=threshold, sensitivity=sensitivity, epsilon=level.loss.epsilon)
 
 
-def paper_at_its_own(query: Any, threshold: int, move: int) -> Any:
-    return detectors.PaperDetector(threshold=threshold, move=move, epsilon=4 * query.loss.epsilon)
+def paper_at_its_own(level: Any, threshold: int, sensitivity: int) -> Any:
+    return detectors.PaperDetector(threshold=threshold, sensitivity=sensitivity, epsilon=4 * level.loss.epsilon)
 
 
 def one_threshold(sparse: Any, noise: Any) -> Any:
-    return (detectors.geometric(sparse.fineness / sparse.parts[0], noise),) * (2 if sparse.two_sided else 1)
+    return (detectors.draw_geometric(sparse.fineness / sparse.parts[0], noise),) * (2 if sparse.two_sided else 1)
 
 
 def no_noise_on_thresholds(sparse: Any, noise: Any) -> Any:
@@ -256,14 +260,13 @@ def no_noise_on_thresholds(sparse: Any, noise: Any) -> Any:
 def never_over(decide: Any) -> Callable[..., Any]:
     def decided(sparse: Any, distances: Any, secret: Any, spent: int, noise: Any) -> Any:
         found = [decide(sparse, distances[at : at + 1], secret, 0, noise).flags for at in range(len(distances))]
-        return detectors.Decisions(np.concatenate(found), 0)
+        return detectors.Output(np.concatenate(found), 0)
 
     return decided
 
 
-def every_at_the_whole(query: Any, threshold: int, move: int) -> Any:
-    rho = query.loss.rho if query.loss.kind is Kind.ZCDP else watch_modes._zcdp_of(query.loss)
-    return detectors.Every(threshold=threshold, move=move, loss=Loss.zcdp(rho), steps=query.steps)
+def whole_loss_every_step(per_step: Any, loss: Loss, steps: int) -> Loss:
+    return per_step(loss, 1)
 
 
 def words_twice(words: Any, noise: Any, size: int) -> Any:
@@ -271,13 +274,15 @@ def words_twice(words: Any, noise: Any, size: int) -> Any:
 
 
 def moves_of(change: Callable[[int], int]) -> Callable[..., Any]:
-    return lambda gauge, *asked, **more: replace(found := gauge(*asked, **more), move=change(found.move))
+    return lambda make, *asked, **more: replace(
+        statistic := make(*asked, **more), sensitivity=change(statistic.sensitivity)
+    )
 
 
 def noises_of(change: Callable[[Any], Any]) -> Mutate:
     """The noise of a baseline, made for another question."""
-    noises = baseline.Baseline._noises
-    return put(baseline.Baseline, "_noises", lambda asked, n, dimension: noises(change(asked), n, dimension))
+    noises = baseline.HistoryLearner._noises
+    return put(baseline.HistoryLearner, "_noises", lambda asked, n, dimension: noises(change(asked), n, dimension))
 
 
 def one_draw_for_both_sums(patch: pytest.MonkeyPatch) -> None:
@@ -287,7 +292,7 @@ def one_draw_for_both_sums(patch: pytest.MonkeyPatch) -> None:
 
 def in_two_phases(means: Any) -> Callable[..., Any]:
     def doubled(cells: Any, amounts: Any, *asked: Any) -> Any:
-        both = replace(cells, places=np.concatenate([cells.places, (cells.places + 1) % cells.phases]))
+        both = replace(cells, buckets=np.concatenate([cells.buckets, (cells.buckets + 1) % cells.n_buckets]))
         return means(both, np.concatenate([amounts, amounts]), *asked)
 
     return doubled
@@ -333,8 +338,8 @@ class Silence:
 
 
 def one_draw_for_all_columns(points: Any, *, ranges: Any, epsilons: Any, step: Any, noise: Any) -> Any:
-    places = perturbation._points(points)
-    drawn = lattice.laplace(perturbation.noise_scale(ranges[0], epsilons[0], step), len(places), noise)
+    places = perturbation._check_points(points)
+    drawn = perturbation.draw_laplace(perturbation.noise_scale(ranges[0], epsilons[0], step), len(places), noise)
     return places + np.stack([drawn] * places.shape[1], axis=1)
 
 
@@ -353,7 +358,7 @@ def bits_missing(words: Any, noise: Any, size: int) -> Any:
     return words(noise, size) & ~np.uint64(1 << (sensors_audit.BITS - 1))
 
 
-def look_first(query: Any, points: Any, ledger: Any, *, anyway: bool) -> None:
+def look_first(query: Any, points: Any, ledger: Any, *, force: bool) -> None:
     evidence._broken_look_first(query, points, ledger)
 
 
@@ -389,18 +394,18 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         "extension",
         entry(additive._CALIBRATIONS, Kind.APPROXIMATE, gaussian_without_delta),
     ),
-    "global: a tenth short": (COUNT, "global", wrap(count_mechanisms, "calibrate", shorter(TENTH))),
-    "global: half as far": (COUNT, "global", wrap(count_mechanisms, "calibrate", half_as_far)),
+    "global: a tenth short": (COUNT, "global", wrap(at_radius, "calibrate", shorter(TENTH))),
+    "global: half as far": (COUNT, "global", wrap(at_radius, "calibrate", half_as_far)),
     "global: moves by 1": (
         COUNT,
         "global",
-        put(count_mechanisms, "rounding_bound", lambda n, dimension, neighbours: 1),
+        put(at_radius, "rounding_bound", lambda n, dimension, neighbours: 1),
     ),
     "smooth: a tenth short": (
         COUNT,
         "smooth",
         wrap(
-            count_mechanisms,
+            at_radius,
             "smooth_additive",
             lambda made, bound, *asked, **more: made(bound / 10 * 9, *asked, **more),
         ),
@@ -409,7 +414,7 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         COUNT,
         "smooth",
         wrap(
-            count_mechanisms,
+            at_radius,
             "smooth_additive",
             lambda made, bound, epsilon, *, step: made(bound, 2 * epsilon, step=step),
         ),
@@ -417,54 +422,54 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "smooth: the bound is 1": (
         COUNT,
         "smooth",
-        put(count_mechanisms._sensitivity, "rounded_smooth_bound", lambda *asked, **more: 1.0),
+        put(at_radius._sensitivity, "rounded_smooth_bound", lambda *asked, **more: 1.0),
     ),
     "smooth: delta forgotten": (
         COUNT,
         "smooth",
-        wrap(count_mechanisms, "smooth_beta", lambda beta, epsilon, delta, **more: beta(epsilon, HALF, **more)),
+        wrap(at_radius, "smooth_beta", lambda beta, epsilon, delta, **more: beta(epsilon, HALF, **more)),
     ),
     "smooth: skips the last record": (
         COUNT,
         "smooth",
-        put(count_mechanisms._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_skip_last)),
+        put(at_radius._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_skip_last)),
     ),
     "smooth: looks around records only": (
         COUNT,
         "smooth",
-        put(count_mechanisms._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_at_records)),
+        put(at_radius._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_at_records)),
     ),
     "smooth: rough where many are": (
         COUNT,
         "smooth",
-        put(count_mechanisms._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_switch)),
+        put(at_radius._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_switch)),
     ),
     "smooth: capped half the time": (
         COUNT,
         "smooth",
-        put(count_mechanisms._sensitivity, "rounded_smooth_bound", capped_half_the_time),
+        put(at_radius._sensitivity, "rounded_smooth_bound", capped_half_the_time),
     ),
-    "duplicates are no neighbours": (COUNT, "exact", put(count_audit, "count_outliers", count_by_value)),
+    "duplicates are no neighbours": (COUNT, "exact", put(broken_bounds, "count_outliers", count_by_value)),
     "two-sided: a tenth short": (COUNT, "two-sided", wrap(noisy_count, "calibrate", shorter(TENTH))),
     "two-sided: both numbers at the whole loss": (
         COUNT,
         "two-sided",
-        put(count.Count, "each", property(lambda query: query.loss)),
+        put(two_sided.TwoSidedCount, "loss_per_number", property(lambda query: query.loss)),
     ),
     "two-sided: one draw for both numbers": (COUNT, "two-sided", one_draw_for_both_numbers),
     "share: the count at the whole loss": (
         COUNT,
         "share",
-        put(count.Count, "at_radius", lambda query, radius: replace(query, radius=radius, share=None)),
+        wrap(at_share.CountAtShare, "at_radius", at_the_whole_loss),
     ),
-    "groups: a tenth short": (COUNT, "groups", wrap(groups, "calibrate", shorter(TENTH))),
-    "groups: half as far": (COUNT, "groups", wrap(groups, "calibrate", half_as_far)),
+    "groups: a tenth short": (COUNT, "groups", wrap(by_group, "calibrate", shorter(TENTH))),
+    "groups: half as far": (COUNT, "groups", wrap(by_group, "calibrate", half_as_far)),
     "groups: a record stays in its own": (
         COUNT,
         "groups",
-        put(groups.GroupCount, "law", property(lambda query: noisy_count.count_noise(query.cap, query.loss))),
+        put(by_group.CountByGroup, "law", property(lambda query: noisy_count.count_noise(query.cap, query.loss))),
     ),
-    "groups: one number for all": (COUNT, "groups", put(groups, "exact_steps", lambda *asked, **more: 0)),
+    "groups: one number for all": (COUNT, "groups", put(by_group, "exact_steps", lambda *asked, **more: 0)),
     # subspaces
     "masses move by 1": (SUBSPACES, "bounds", put(subspaces.Subspaces, "_comparable", one_unit)),
     "counts move by 1": (SUBSPACES, "choices", put(subspaces, "rounding_bound", lambda n, dimension, neighbours: 1)),
@@ -512,7 +517,7 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "spreads: a unit is not divided": (
         SCALE,
         "choice",
-        wrap(scale, "errors_of", lambda errors_of, found, share, columns: errors_of(found, share, 1)),
+        wrap(scale, "quantile_errors", lambda quantile_errors, found, share, columns: quantile_errors(found, share, 1)),
     ),
     # radius
     "radii: a tenth short": (RADIUS, "choice", wrap(radii, "choose_together", chosen_at(TENTH))),
@@ -542,16 +547,12 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         "answer",
         put(Table, "of", staticmethod(lambda epsilon: TABLE(epsilon * TENTH))),
     ),
-    "bits: one draw for two": (WATCH, "event", wrap(detectors, "words", words_twice)),
-    "scores: a tenth short": (WATCH, "event", wrap(detectors, "draws", draws_shorter(TENTH))),
+    "bits: one draw for two": (WATCH, "event", wrap(staircase, "words", words_twice)),
+    "scores: a tenth short": (WATCH, "event", wrap(staircase, "draws", draws_shorter(TENTH))),
     "window: every step at the whole loss": (
         WATCH,
         "person",
-        entry(
-            watch_modes.MODES,
-            "staircase in a window",
-            window_at_the_whole,
-        ),
+        put(levels.WindowLevel, "detector", window_at_the_whole),
     ),
     "person: one threshold for both sides": (WATCH, "person", put(detectors.Sparse, "secret", one_threshold)),
     "person: no noise on thresholds": (WATCH, "person", put(detectors.Sparse, "secret", no_noise_on_thresholds)),
@@ -564,49 +565,49 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "person: queries a tenth short": (
         WATCH,
         "person",
-        wrap(detectors, "_scale", times(1 / TENTH)),
+        wrap(sparse_vector, "_scale", times(1 / TENTH)),
     ),
     "person: thresholds a tenth short": (
         WATCH,
         "person",
-        wrap(detectors, "geometric", lambda drawn, scale, noise: drawn(scale / TENTH, noise)),
+        wrap(sparse_vector, "draw_geometric", lambda drawn, scale, noise: drawn(scale / TENTH, noise)),
     ),
-    "person: threshold and flags at the whole loss": (WATCH, "person", put(detectors, "_parts", both_at_the_whole)),
+    "person: threshold and flags at the whole loss": (WATCH, "person", put(sparse_vector, "_parts", both_at_the_whole)),
     "person: moves one way": (WATCH, "person", put(detectors.Sparse, "_moves", property(lambda sparse: sparse.cutoff))),
     "person, one sign: half a move": (
         WATCH,
         "person",
         put(detectors.Sparse, "_moves", property(lambda sparse: sparse.cutoff * (HALF if sparse.two_sided else 2))),
     ),
-    "gaussian: a tenth short": (WATCH, "gaussian", wrap(detectors, "calibrate", shorter(TENTH))),
-    "gaussian: a fifth short": (WATCH, "gaussian", wrap(detectors, "calibrate", shorter(FIFTH))),
+    "gaussian: a tenth short": (WATCH, "gaussian", wrap(noisy_distances, "calibrate", shorter(TENTH))),
+    "gaussian: a fifth short": (WATCH, "gaussian", wrap(noisy_distances, "calibrate", shorter(FIFTH))),
     "gaussian: every step at the whole loss": (
         WATCH,
         "gaussian",
-        entry(watch_modes.MODES, "gaussian", every_at_the_whole),
+        wrap(levels, "loss_per_step", whole_loss_every_step),
     ),
     "gaussian: delta forgotten": (
         WATCH,
         "gaussian",
-        put(watch_modes, "_zcdp_of", lambda loss: Fraction(zcdp_of_epsilon(float(loss.epsilon), 0.5))),
+        put(levels, "convert_to_zcdp", lambda loss: Fraction(zcdp_of_epsilon(float(loss.epsilon), 0.5))),
     ),
-    "paper: a tenth short": (WATCH, "paper", wrap(detectors, "draws", draws_shorter(TENTH))),
+    "paper: a tenth short": (WATCH, "paper", wrap(noisy_distances, "draws", draws_shorter(TENTH))),
     "paper: at its own ε": (
         WATCH,
         "paper",
-        entry(
-            watch_modes.MODES,
-            "paper",
-            paper_at_its_own,
-        ),
+        put(levels.PaperLevel, "detector", paper_at_its_own),
     ),
-    "gauge: moves by 1": (
+    "statistic: moves by 1": (
         WATCH,
-        "gauge",
-        wrap(watch, "gauge", moves_of(lambda move: 1)),
+        "statistic",
+        wrap(watch, "make_statistic", moves_of(lambda move: 1)),
     ),
-    "gauge: moves half as far": (WATCH, "gauge", wrap(watch, "gauge", moves_of(lambda move: move // 2))),
-    "gauge: entries are not held to their bounds": (WATCH, "gauge", put(Bounds, "hold", lambda bounds, rows: rows)),
+    "statistic: moves half as far": (
+        WATCH,
+        "statistic",
+        wrap(watch, "make_statistic", moves_of(lambda move: move // 2)),
+    ),
+    "statistic: entries are not clipped": (WATCH, "statistic", put(Bounds, "clip", lambda bounds, rows: rows)),
     "baseline: a tenth short": (WATCH, "baseline", wrap(baseline, "calibrate", shorter(TENTH))),
     "baseline: moves by 1": (
         WATCH,
@@ -622,7 +623,7 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "baseline: one observation of a person": (
         WATCH,
         "baseline",
-        noises_of(lambda asked: replace(asked, level="event", loss=Loss(asked.loss.epsilon))),
+        noises_of(lambda asked: replace(asked, level="entry", loss=Loss(asked.loss.epsilon))),
     ),
     "baseline: one draw for both sums": (WATCH, "baseline", one_draw_for_both_sums),
     "seasons: a tenth short": (WATCH, "seasons", wrap(estimates, "calibrate", shorter(TENTH))),
@@ -641,7 +642,7 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         "seasons",
         put(estimates.Cells, "sum_up", in_two_phases(estimates.Cells.sum_up)),
     ),
-    "pool: the whole a tenth short": (WATCH, "pool", wrap(pool, "calibrate", shorter(TENTH))),
+    "pool: the whole a tenth short": (WATCH, "pool", wrap(estimates, "calibrate", shorter(TENTH))),
     "pool: cells at the whole loss": (
         WATCH,
         "pool",
@@ -650,16 +651,16 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "seasons: learnt anew of all that came before": (
         WATCH,
         "seasons",
-        wrap(Learner, "learn", lambda learn, *asked, **more: learn(*asked[:3], slice(0, asked[3].stop), **more)),
+        wrap(SeasonLearner, "learn", lambda learn, *asked, **more: learn(*asked[:3], slice(0, asked[3].stop), **more)),
     ),
     "seasons: a change in spreads of the widest phase": (
         WATCH,
         "seasons",
-        put(Seasons, "change_in_spreads", lambda season, change, reach: change / max(map(max, season.spread))),
+        put(SeasonalBaseline, "change_in_spreads", lambda season, change, reach: change / max(map(max, season.spread))),
     ),
     # explain
-    "dp: a score moves by 1 step": (EXPLAIN, "dp", put(direct, "STEPS", 1)),
-    "dp: a tenth short": (EXPLAIN, "dp", put(direct, "STEPS", direct.STEPS / TENTH)),
+    "dp: a score moves by 1 step": (EXPLAIN, "dp", put(dp, "STEPS", 1)),
+    "dp: a tenth short": (EXPLAIN, "dp", put(dp, "STEPS", dp.STEPS / TENTH)),
     "dp: contexts at twice the loss": (
         EXPLAIN,
         "dp",
@@ -684,8 +685,8 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         EXPLAIN,
         "none",
         wrap(
-            explain_modes,
-            "_stands_out",
+            dp,
+            "stands_out",
             lambda found, table, detector, epsilon, noise: found(table, detector, epsilon * TENTH, noise),
         ),
     ),
@@ -693,38 +694,46 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         EXPLAIN,
         "none",
         wrap(
-            explain_modes,
-            "_stands_out",
+            dp,
+            "stands_out",
             lambda found, table, detector, epsilon, noise: found(table, detector, epsilon, Silence()),
         ),
     ),
-    "dp: margins of distance times 3": (EXPLAIN, "worlds", wrap(direct, "margins_in_blocks", times_three(Distance))),
-    "dp: margins of bins times 3": (EXPLAIN, "worlds", wrap(direct, "margins_in_blocks", times_three(FixedBins))),
-    "dp: margins of tukey times 3": (EXPLAIN, "worlds", wrap(direct, "margins_in_blocks", times_three(Tukey))),
+    "dp: margins of distance times 3": (EXPLAIN, "worlds", wrap(dp, "margins_in_blocks", times_three(Distance))),
+    "dp: margins of bins times 3": (EXPLAIN, "worlds", wrap(dp, "margins_in_blocks", times_three(FixedBins))),
+    "dp: margins of tukey times 3": (EXPLAIN, "worlds", wrap(dp, "margins_in_blocks", times_three(Tukey))),
     "dp: margins of clamped Grubbs times 3": (
         EXPLAIN,
         "worlds",
-        wrap(direct, "margins_in_blocks", times_three(ClampedGrubbs)),
+        wrap(dp, "margins_in_blocks", times_three(ClampedGrubbs)),
     ),
-    "dp: margins are not divided": (EXPLAIN, "worlds", wrap(margins, "scales", undivided)),
-    "dp: the metric is not clamped": (EXPLAIN, "dp", entry(DIVISIONS, ClampedGrubbs, DIVISIONS[Grubbs])),
+    "dp: margins are not divided": (EXPLAIN, "worlds", wrap(grubbs, "scales", undivided)),
+    "dp: the metric is not clamped": (EXPLAIN, "dp", put(ClampedGrubbs, "divide", Grubbs.divide)),
     "ocdp: a tenth short": (
         EXPLAIN,
         "ocdp",
-        wrap(walks, "rate_of", times(TENTH)),
+        wrap(ocdp.Search, "rate", times(TENTH)),
     ),
     "ocdp: twice the price": (
         EXPLAIN,
         "ocdp",
-        wrap(walks, "rate_of", times(2)),
+        wrap(ocdp.Search, "rate", times(2)),
     ),
-    "ocdp: every step of dfs at the whole loss": (EXPLAIN, "ocdp", entry(walks.CHARGED, "dfs", 0)),
-    "ocdp: every step of bfs at the whole loss": (EXPLAIN, "ocdp", entry(walks.CHARGED, "bfs", 0)),
-    "ocdp: guided, a tenth short": (EXPLAIN, "ocdp", wrap(guided, "draws", draws_shorter(TENTH))),
+    "ocdp: every step of dfs at the whole loss": (
+        EXPLAIN,
+        "ocdp",
+        entry(ocdp.SEARCHES, "dfs", replace(ocdp.SEARCHES["dfs"], choices_per_sample=0)),
+    ),
+    "ocdp: every step of bfs at the whole loss": (
+        EXPLAIN,
+        "ocdp",
+        entry(ocdp.SEARCHES, "bfs", replace(ocdp.SEARCHES["bfs"], choices_per_sample=0)),
+    ),
+    "ocdp: guided, a tenth short": (EXPLAIN, "ocdp", wrap(ocdp, "draws", draws_shorter(TENTH))),
     "ocdp: best-first, a tenth short": (
         EXPLAIN,
         "answers: ocdp, best-first",
-        wrap(walks, "rate_of", times(TENTH)),
+        wrap(ocdp.Search, "rate", times(TENTH)),
     ),
     # sensors
     "devices: a tenth short": (
@@ -733,10 +742,14 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         wrap(perturbation, "noise_scale", times(1 / TENTH)),
     ),
     "devices: a scale of 1/2": (SENSORS, "laws", put(perturbation, "noise_scale", lambda *asked: HALF)),
-    "devices: one draw for all columns": (SENSORS, "laws", put(perturbation, "columns", one_draw_for_all_columns)),
-    "devices: minus zero is zero": (SENSORS, "laws", wrap(lattice, "keep_candidates", minus_zero_is_zero)),
+    "devices: one draw for all columns": (
+        SENSORS,
+        "laws",
+        put(perturbation, "add_column_noise", one_draw_for_all_columns),
+    ),
+    "devices: minus zero is zero": (SENSORS, "laws", wrap(perturbation, "accept_candidates", minus_zero_is_zero)),
     "devices: no box": (SENSORS, "devices", put(perturbation, "clip", no_box)),
-    "histogram: a reading moves one bin": (SENSORS, "laws", put(threshold, "_MOVED", 1)),
+    "histogram: a reading moves one bin": (SENSORS, "laws", put(threshold, "_SENSITIVITY", 1)),
     "histogram: a tenth short": (SENSORS, "laws", wrap(threshold, "draws", draws_shorter(TENTH))),
     "keys: masks one bit short": (SENSORS, "keys", wrap(comparison, "words", bits_missing)),
     "keys: one mask for two": (SENSORS, "keys", wrap(comparison, "words", words_twice)),
@@ -751,7 +764,7 @@ MUTANTS |= {name: (room, ANSWERS + case, mutate) for name, (room, case, mutate) 
 @pytest.fixture(autouse=True)
 def fresh_caches() -> Iterator[None]:
     """What was computed before a mutant, or by one, is not remembered."""
-    caches = (detectors._parts, detectors._fineness, detectors._scale)
+    caches = (sparse_vector._parts, sparse_vector._fineness, sparse_vector._scale)
     for cached in caches:
         cached.cache_clear()
     yield
@@ -779,7 +792,7 @@ def test_a_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_quick_audit_is_all_attacks_of_its_room(room: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = [Finding(name=name, way=Way.WORLD, claimed=None, lower=None, caught=False, words="") for name in "ab"]
+    shown = [Finding(name=name, way=Way.WORLD, claimed=None, lower=None, caught=False, text="") for name in "ab"]
     asked: list[bool] = []
     attacks = {each.name: lambda quick, each=each: [each] if asked.append(quick) is None else [] for each in shown}
     monkeypatch.setattr(ROOMS[room], "ATTACKS", attacks)

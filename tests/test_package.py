@@ -48,8 +48,8 @@ def test_the_wheel_holds_every_file_of_the_package(dist: Path) -> None:
     lost = {str(path.relative_to(ROOT / "src")) for path in wanted} - held
     assert not lost
     for part in (
-        "curator/pages/templates/",
-        "curator/pages/static/",
+        "service/pages/templates/",
+        "service/pages/static/",
         "queries/count/proof.md",
     ):
         assert any(name.startswith(f"wallflower/{part}") for name in held), f"{part} is not in the wheel"

@@ -24,7 +24,7 @@ from wallflower.privacy import Exact, Kind, Loss, Neighbours
 from wallflower.query import Quality
 from wallflower.release import Release, default_analyst, release
 from wallflower.release.guarantee import Guarantee, certainty
-from wallflower.release.words import readable
+from wallflower.release.text import readable
 
 ROWS = np.column_stack([np.arange(40.0), np.arange(40.0)[::-1]])
 
@@ -78,14 +78,14 @@ def test_an_unfit_table_is_refused_before_anything_is_charged(points: wf.Points,
 
 
 def test_the_same_key_gives_the_same_release_without_a_look(points: wf.Points, ledger: Ledger) -> None:
-    first = release(above(), points, ledger, analyst="ana", key="k")
+    first = release(above(), points, ledger, analyst="ana", idempotency_key="k")
     other = wf.Points.from_array(ROWS + 1000, columns=("a", "b"), name="ward")
-    again = release(above(), other, ledger, analyst="ana", key="k")
+    again = release(above(), other, ledger, analyst="ana", idempotency_key="k")
     assert again == replace(first, replayed=True)
     assert not first.replayed
     assert ledger.remaining("ward") == Loss("0.75")
     with pytest.raises(KeyConflict):
-        release(above("0.5"), points, ledger, analyst="ana", key="k")
+        release(above("0.5"), points, ledger, analyst="ana", idempotency_key="k")
 
 
 def test_a_failed_look_stays_charged_and_the_next_question_is_answered(points: wf.Points, ledger: Ledger) -> None:
@@ -128,7 +128,7 @@ def test_a_release_survives_json_and_a_newer_version(points: wf.Points, ledger: 
 
 
 def test_nothing_but_the_answer_depends_on_the_records(ledger: Ledger) -> None:
-    private = ("value", "interval", "words", "extras", "ledger_id", "left", "charged_at")
+    private = ("value", "interval", "text", "extras", "ledger_id", "left", "charged_at")
     public = []
     for rows in (ROWS, ROWS * 1e6, np.zeros_like(ROWS)):
         points = wf.Points.from_array(rows, columns=("a", "b"), name="ward")
@@ -159,8 +159,8 @@ def test_releases_stack_as_arrow_rows(points: wf.Points, ledger: Ledger) -> None
 def test_a_release_reads_well(points: wf.Points, ledger: Ledger) -> None:
     made = replace(release(above(), points, ledger, analyst="ana"), value=1234.5678, interval=(1230.0, 1240.25))
     assert repr(made) == "Release(above of ward: 1,234.6 (95 % interval 1,230 to 1,240.2), ε=1/4, ledger 1)"
-    assert "at most 1.29 times as likely" in str(made)
-    assert replace(made, interval=None).said == "1,234.6"
+    assert "a factor of at most 1.29" in str(made)
+    assert replace(made, interval=None).summary == "1,234.6"
     assert readable("text") == "text"
 
 
@@ -184,7 +184,7 @@ def test_a_value_of_many_parts_reads_well_and_survives_json(
 ) -> None:
     expected = words or "columns age, outliers 14; columns none, outliers 0"
     made = replace(release(above(), points, ledger, analyst="ana"), value=value, interval=None)
-    assert readable(value) == made.said == expected
+    assert readable(value) == made.summary == expected
     assert Release.from_dict(json.loads(made.to_json())) == made
     assert expected in made._repr_html_()
     stored = made.to_arrow()["value"].to_pylist()[0]
@@ -200,17 +200,17 @@ def test_lists_stack_as_arrow_rows_however_long_they_are(points: wf.Points, ledg
 @pytest.mark.parametrize(
     ("loss", "words"),
     [
-        (Loss("0.5"), "Pure differential privacy at ε=1/2"),
-        (Loss("20"), "at most e^20 times"),
-        (Loss("1", delta="1e-6"), "(ε, δ)-differential privacy with ε=1, δ=1e-06"),
-        (Loss.zcdp("0.02"), "which implies ε="),
+        (Loss("0.5"), "Differential privacy with ε = 0.5"),
+        (Loss("20"), "at most e^20"),
+        (Loss("1", delta="1e-6"), "(ε, δ)-differential privacy with ε = 1, δ = 1e-06"),
+        (Loss.zcdp("0.02"), "which implies ε = "),
         (Loss("1", kind=Kind.METRIC, neighbours=Neighbours.READING), "any one reading"),
         (Loss("1", kind=Kind.OUTPUT_CONSTRAINED), "Output-constrained privacy"),
     ],
 )
 def test_every_guarantee_has_words_and_survives_json(loss: Loss, words: str) -> None:
     promise = Guarantee(loss)
-    assert words in promise.words
+    assert words in promise.text
     assert Guarantee.from_json(json.loads(json.dumps(promise.to_json()))) == promise
     assert (promise.kind, promise.adjacency) == (loss.kind, loss.neighbours)
 
@@ -234,9 +234,9 @@ def ward(points: wf.Points, ledger: Ledger) -> Dataset:
 
 
 def test_an_opened_data_set_has_a_method_per_question(ward: Dataset) -> None:
-    made = ward.above(bar=9.5, epsilon="0.25", key="k")
+    made = ward.above(bar=9.5, epsilon="0.25", idempotency_key="k")
     assert (made.kind, made.analyst) == ("above", "ana")
-    assert ward.above(bar=9.5, epsilon="1/4", key="k").replayed
+    assert ward.above(bar=9.5, epsilon="1/4", idempotency_key="k").replayed
     assert ward.releases() == [made]
     assert ward.budget().spent.epsilon == Fraction(1, 4)
     assert {"above", "plan", "budget", "releases"} <= set(dir(ward))
@@ -245,10 +245,10 @@ def test_an_opened_data_set_has_a_method_per_question(ward: Dataset) -> None:
 def test_methods_tell_what_they_take(ward: Dataset) -> None:
     taken = inspect.signature(ward.above).parameters
     assert list(taken)[:2] == ["bar", "columns"]
-    assert {"epsilon", "delta", "rho", "loss", "key"} <= set(taken)
+    assert {"epsilon", "delta", "rho", "loss", "idempotency_key"} <= set(taken)
     assert ward.above.__doc__.startswith("How many records are above the bar?")
     assert "which side of the bar: above, below" in ward.above.__doc__
-    assert "key" not in inspect.signature(ward.plan.above).parameters
+    assert "idempotency_key" not in inspect.signature(ward.plan.above).parameters
 
 
 def test_fractions_are_given_as_text_and_sets_of_columns_as_tuples(points: wf.Points, ledger: Ledger) -> None:
@@ -274,7 +274,9 @@ def test_a_plan_says_how_often_the_budget_affords_it(ward: Dataset, ledger: Ledg
 def test_an_answer_says_what_it_cost_and_what_that_means(ward: Dataset) -> None:
     made = ward.above(bar=9.5, epsilon="0.5")
     assert (made.booked, made.limit, made.left) == (Loss("0.5"), Loss("1"), Loss("0.5"))
-    assert made.price.startswith("It cost ε=1/2; ε=1/2 is left for ana. The budget of all analysts together is ε=1.")
+    assert made.price.startswith(
+        "It cost ε = 0.5. ε = 0.5 is left for ana. The budget of all analysts together is ε = 1."
+    )
     assert "becomes at most 62.3 % sure" in made.price
     assert made.protects.startswith("one record")
     assert Release.from_dict(json.loads(made.to_json())) == made
@@ -282,9 +284,11 @@ def test_an_answer_says_what_it_cost_and_what_that_means(ward: Dataset) -> None:
 
 def test_what_is_left_of_a_share_is_not_said_to_be_of_the_limit(ward: Dataset, ledger: Ledger) -> None:
     ledger.grant("ward", Loss("2"), by="steward")
-    ledger.allocate("ward", "ana", Loss("1.5"), by="steward")
+    ledger.set_quota("ward", "ana", Loss("1.5"), by="steward")
     made = ward.above(bar=9.5, epsilon="0.5")
-    assert made.price.startswith("It cost ε=1/2; ε=1 is left for ana. The budget of all analysts together is ε=2.")
+    assert made.price.startswith(
+        "It cost ε = 0.5. ε = 1 is left for ana. The budget of all analysts together is ε = 2."
+    )
 
 
 def test_no_cell_of_a_file_is_run_by_a_spreadsheet(ward: Dataset) -> None:
@@ -318,14 +322,14 @@ def test_certainty_counts_delta_in_and_is_told_of_the_average() -> None:
 
 
 def test_an_answer_of_no_use_is_sold_only_to_whoever_wants_it_anyway(ward: Dataset, ledger: Ledger) -> None:
-    with pytest.raises(NotUseful, match=r"drowns the answer.*anyway=True") as refusal:
+    with pytest.raises(NotUseful, match=r"drowns the answer.*force=True") as refusal:
         ward.above(bar=9.5, epsilon="0.001")
     assert (refusal.value.kind, refusal.value.smallest) == ("above-the-bar/1", "3/800")
     assert ledger.history("ward") == []
-    made = ward.above(bar=9.5, epsilon="0.001", anyway=True)
+    made = ward.above(bar=9.5, epsilon="0.001", force=True)
     assert made.quality is not None
-    assert (made.quality.noise, "drowns the answer" in made.standing) == ("mostly noise", True)
-    assert made.standing in str(made)
+    assert (made.quality.noise, "drowns the answer" in made.quality_text) == ("mostly noise", True)
+    assert made.quality_text in str(made)
 
 
 def test_an_answer_without_a_quality_of_its_own_has_that_of_its_plan(ward: Dataset) -> None:
@@ -335,28 +339,28 @@ def test_an_answer_without_a_quality_of_its_own_has_that_of_its_plan(ward: Datas
 
 
 def test_what_was_sold_once_comes_back_without_another_word(ward: Dataset) -> None:
-    made = ward.above(bar=9.5, epsilon="0.001", key="k", anyway=True)
-    assert ward.above(bar=9.5, epsilon="0.001", key="k") == replace(made, replayed=True)
+    made = ward.above(bar=9.5, epsilon="0.001", idempotency_key="k", force=True)
+    assert ward.above(bar=9.5, epsilon="0.001", idempotency_key="k") == replace(made, replayed=True)
 
 
 def test_the_door_for_programs_warns_of_an_answer_of_no_use(points: wf.Points, ledger: Ledger) -> None:
     with pytest.warns(UserWarning, match="drowns the answer"):
         release(above("0.001"), points, ledger)
-    release(above("0.001"), points, ledger, anyway=True)
+    release(above("0.001"), points, ledger, force=True)
 
 
 def test_a_release_says_what_was_asked_and_when_it_was_charged(ward: Dataset, ledger: Ledger) -> None:
     made = ward.above(bar=9.5, columns=("a",), epsilon="0.25")
     assert made.terms == "bar 9.5, columns a, side above, clamp yes"
     assert made.charged_at == ledger.history("ward", event="charge")[0].time
-    assert made.moment.endswith(" UTC")
+    assert made.charged_at_text.endswith(" UTC")
 
 
 def test_a_release_of_an_older_program_has_no_quality(ward: Dataset) -> None:
     stored = ward.above(bar=9.5, epsilon="0.25").to_dict()
     old = {name: value for name, value in stored.items() if name not in ("quality", "terms", "charged_at")}
     read = Release.from_dict(old)
-    assert (read.quality, read.standing, read.terms, read.moment) == (None, "", "", "")
+    assert (read.quality, read.quality_text, read.terms, read.charged_at_text) == (None, "", "", "")
 
 
 def test_a_plan_spends_nothing(ward: Dataset) -> None:

@@ -16,7 +16,7 @@ from wallflower.noise import round_up
 from wallflower.privacy import Loss, zcdp_of_epsilon
 from wallflower.queries.subspaces.choice import draws, rho_of
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.detectors import Every
+from wallflower.queries.watch.detectors import GaussianPerStep
 
 TINY = Fraction(1, 10**12)  # by more than this nothing is rounded
 AMOUNTS = [Fraction(top, bottom) for top in (1, 2, 3, 7) for bottom in (3, 7, 10, 11, 997)]
@@ -51,10 +51,14 @@ def test_choices_together_spend_no_more_than_their_loss(amount: Fraction, mechan
 
 
 def test_what_an_epsilon_and_a_delta_become_is_rounded_down() -> None:
-    for spread, details in ((1, {"steps": 1}), (2, {"steps": 2}), (3, {"window": 3})):
-        query = Watch(threshold=1.0, low=0.0, high=1.0, level="person", loss=Loss("1", delta="1/100"), **details)  # type: ignore[arg-type]
-        detector = query.detector(query.gauge(1))
-        assert isinstance(detector, Every)
+    for spread, level, details in (
+        (1, "person", {"steps": 1}),
+        (2, "person", {"steps": 2}),
+        (3, "window", {"window": 3}),
+    ):
+        query = Watch(threshold=1.0, low=0.0, high=1.0, level=level, loss=Loss("1", delta="1/100"), **details)  # type: ignore[arg-type]
+        detector = query.detector(query.statistic_on(1))
+        assert isinstance(detector, GaussianPerStep)
         spent = detector.loss.rho * spread
         right = Fraction(zcdp_of_epsilon(1.0, 0.01))
         assert right * (1 - Fraction(1, 10**8)) <= spent <= right * (1 - MARGIN)

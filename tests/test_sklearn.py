@@ -47,7 +47,7 @@ def made(ledger: Path, **more: Any) -> PrivateOutlierDetector:
 def test_it_passes_the_checks_that_a_private_fit_can(ledger: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        told = check_estimator(made(ledger, anyway=True), expected_failed_checks=expected_failed_checks())
+        told = check_estimator(made(ledger, force=True), expected_failed_checks=expected_failed_checks())
     assert sum(check["status"] == "passed" for check in told) >= 40
     failed = {check["check_name"] for check in told if check["status"] == "xfail"}
     assert failed <= set(expected_failed_checks())
@@ -138,7 +138,7 @@ def test_a_step_on_the_list_treats_each_record_by_itself(step: str, ledger: Path
         rows if steps == "passthrough" else clone(steps).fit(rows, None).transform(rows) for rows in (before, after)
     ]
     assert (np.delete(seen[0], 17, axis=0) == np.delete(seen[1], 17, axis=0)).all()
-    kept = make_pipeline(steps if steps == "passthrough" else clone(steps), made(ledger, anyway=True)).fit(before)
+    kept = make_pipeline(steps if steps == "passthrough" else clone(steps), made(ledger, force=True)).fit(before)
     assert kept.predict(after[:2]).shape == (2,)
 
 
@@ -147,7 +147,7 @@ def share_kept(model: Any, rows: Any, _: Any = None) -> float:
 
 
 def test_a_grid_search_pays_for_each_fit_of_its_pipeline(ledger: Path) -> None:
-    pipeline = make_pipeline(preprocessing.Normalizer(), made(ledger, anyway=True))
+    pipeline = make_pipeline(preprocessing.Normalizer(), made(ledger, force=True))
     search = GridSearchCV(
         pipeline,
         {"privateoutlierdetector__contamination": [0.01, 0.05]},
@@ -166,7 +166,7 @@ def test_a_grid_search_pays_for_each_fit_of_its_pipeline(ledger: Path) -> None:
 
 
 def fit_as(ledger: Path, name: str, records: Any, **more: Any) -> PrivateOutlierDetector:
-    return made(ledger, dataset=name, epsilon="0.2", anyway=True, **more).fit(records)
+    return made(ledger, dataset=name, epsilon="0.2", force=True, **more).fit(records)
 
 
 OTHER_FORMS = {
@@ -193,7 +193,7 @@ def test_the_same_records_under_another_name_are_refused_before_they_are_paid_fo
 
 
 def test_scales_of_a_schema_do_not_hide_that_records_are_the_same(ledger: Path) -> None:
-    wf.open(RECORDS, name="people", ledger=ledger).scale(epsilon="0.2", anyway=True)
+    wf.open(RECORDS, name="people", ledger=ledger).scale(epsilon="0.2", force=True)
     schema = wf.Schema(columns=(Column("x1", scale=2.0), Column("x2", scale=3.0), Column("x3", center=1.0)))
     with pytest.raises(SameRecords):
         fit_as(ledger, "others", RECORDS, schema=schema)
@@ -219,7 +219,7 @@ def test_a_schema_is_given_as_a_file_or_a_mapping_too(tmp_path: Path) -> None:
     records = np.random.default_rng(0).normal(size=(400, 2))
     for at, schema in enumerate((str(place), place, wf.Schema.read(place).to_json(), wf.Schema.read(place))):
         kind = PrivateOutlierDetector(
-            "5", dataset=f"two{at}", schema=schema, spreads="schema", ledger=tmp_path / f"{at}.db", anyway=True
+            "5", dataset=f"two{at}", schema=schema, spreads="schema", ledger=tmp_path / f"{at}.db", force=True
         )
         with wf.Ledger.open(tmp_path / f"{at}.db") as ledger:
             ledger.grant(f"two{at}", wf.Loss(10), by="owner", reason="test")

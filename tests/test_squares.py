@@ -14,9 +14,9 @@ import pytest
 
 import wallflower as wf
 from scripted_noise import Scripted
+from wallflower.neighbours.noisy_count import STEP
 from wallflower.queries.count import Count
-from wallflower.queries.count.groups import STEP
-from wallflower.queries.detector import Detector, blur
+from wallflower.queries.detector.detector import Detector, blur
 from wallflower.units import Protection, price
 
 ORDERS = 1 + np.geomspace(1e-3, 1e3, 40)
@@ -120,7 +120,7 @@ def test_the_squares_of_counts_by_group(epsilon, slack, part):
     stated = query.claim(RECORDS).rho
     assert stated == share * Fraction(epsilon) ** 2
     assert price(query.claim(RECORDS), Protection()).rho == pytest.approx(stated, abs=1e-23)
-    counts, sizes = query.group_count.law.scale, query.group_count.size_law.scale
+    counts, sizes = query.variant.law.scale, query.variant.size_law.scale
     steps = STEP.denominator
     leaves = worst_rho([(slack * steps + 1, counts)] * 2 + [(1, sizes)] * 2)
     stays = worst_rho([((slack + 1) * steps + 1, counts)])

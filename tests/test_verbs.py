@@ -21,7 +21,7 @@ from wallflower import verbs
 from wallflower.dataset import KNOWN, Dataset
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import Plan
-from wallflower.query.forms import answer_type
+from wallflower.query.parameter import answer_type
 from wallflower.release import Release
 from wallflower.remote import Remote
 
@@ -32,7 +32,7 @@ import wallflower as wf
 
 people = wf.open("people.csv", ledger="ledger.db")
 far = wf.connect("https://curator.example.org", "token").open("people")
-reveal_type(people.count(neighbours=5, radius=1, epsilon="0.5", key="one"))
+reveal_type(people.count(neighbours=5, radius=1, epsilon="0.5", idempotency_key="one"))
 reveal_type(far.count(neighbours=5, radius=1.3, mechanism="smooth", loss=wf.Loss("0.5")))
 reveal_type(people.plan.count(neighbours=5, radius=1.3, rho="1/2"))
 reveal_type(far.plan.subspaces(neighbours=5, radius=1.3, share="1/3", epsilon=1))
@@ -40,8 +40,8 @@ reveal_type(people.baseline(low=0, high=1, epsilon="0.5"))
 reveal_type(people.ask(wf.Baseline(low=0, high=1, loss=wf.Loss("0.5"))))
 """
 REVEALED = [
-    "wallflower.release.answer.Release[Any]",  # a number, or rows where it counts by group
-    "wallflower.release.answer.Release[Any]",
+    "wallflower.release.answer.Release[int | list[dict[str, Any]]]",  # a number, or rows where it counts by group
+    "wallflower.release.answer.Release[int | list[dict[str, Any]]]",
     "wallflower.query.plan.Plan",
     "wallflower.query.plan.Plan",
     "wallflower.release.answer.Release[dict[str, Any]]",
@@ -55,7 +55,9 @@ WRONG = {
     'far.count(neighbours=5, radius=1, mechanism="best", epsilon="1")': 'Argument "mechanism" .* incompatible type',
     'people.cuont(neighbours=5, radius=1.3, epsilon="0.5")': 'has no attribute "cuont"',
     "far.plan.cuont()": 'has no attribute "cuont"',
-    'people.plan.count(neighbours=5, radius=1.3, epsilon="0.5", key="one")': 'Unexpected keyword argument "key"',
+    'people.plan.count(neighbours=5, radius=1.3, epsilon="0.5", idempotency_key="one")': (
+        'Unexpected keyword argument "idempotency_key"'
+    ),
 }
 
 
@@ -125,7 +127,7 @@ def test_a_plugin_still_has_its_method(people: Dataset, tmp_path: Path) -> None:
 
 
 def test_a_companion_is_a_method_too(people: Dataset) -> None:
-    made = people.baseline(low=0.0, high=1.0, epsilon="0.5", anyway=True)
+    made = people.baseline(low=0.0, high=1.0, epsilon="0.5", force=True)
     assert (made.kind, set(made.value)) == ("baseline", {"centre", "variance"})
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from wallflower.audit.answers import audit_cases
 from wallflower.data import Points
+from wallflower.drawing.picture import Bars, Ticks
 from wallflower.errors import BudgetExhausted, PrivacyError
 from wallflower.evidence import evidence, samples
 from wallflower.ledger import Ledger
@@ -29,7 +30,6 @@ from wallflower.ledger.chain import canonical
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Plan, Query, Status
-from wallflower.query.picture import Bars, Ticks
 from wallflower.release import Release, release
 from wallflower.release.guarantee import Facts
 from wallflower.schema import Schema
@@ -136,15 +136,15 @@ def answers_whatever_it_sees(query: Query[Any, Any]) -> None:
 
 def raises_nothing_once_paid(query: Query[Any, Any]) -> None:
     """The same for extreme tables, in every mode: a refusal comes before the charge, and depends on public facts."""
-    for asked in _modes_of(query):
-        answers_extreme_tables(asked)
+    for mode in _modes_of(query):
+        answers_extreme_tables(mode)
 
 
 def answers_extreme_tables(query: Query[Any, Any]) -> None:
     """The same in this mode only."""
     with _ledger() as (ledger, _):
-        for place, data in enumerate(extreme_tables(query)):
-            data = replace(data, name=f"sample{place}")
+        for number, data in enumerate(extreme_tables(query)):
+            data = replace(data, name=f"sample{number}")
             _afford(ledger, data.name, query.cost())
             failure = _failure(query, data, ledger)
             paid = bool(ledger.history(data.name, event="charge"))
@@ -169,9 +169,9 @@ def extreme_tables(query: Query[Any, Any]) -> Iterator[Points]:
         np.repeat(stated[:2], _ROWS // 2),
         np.full(_ROWS, LARGEST),
     )
-    for place in range(len(shapes)):
+    for first in range(len(shapes)):
         for turn in (0, 4):  # the same in every column, and not
-            mixed = [shapes[(place + turn * column) % len(shapes)] for column in range(len(columns))]
+            mixed = [shapes[(first + turn * column) % len(shapes)] for column in range(len(columns))]
             yield Points.from_array(np.column_stack(mixed), columns=columns)
     for rows in (1, 2, 3):
         yield Points.from_array(np.column_stack([shapes[3][-rows:]] * len(columns)), columns=columns)
@@ -182,15 +182,15 @@ def extreme_tables(query: Query[Any, Any]) -> Iterator[Points]:
 def pays_before_looking(query: Query[Any, Any]) -> None:
     """When `answer` runs, another connection already sees the charge."""
     seen: list[int] = []
-    with _ledger() as (ledger, place):
+    with _ledger() as (ledger, path):
         ledger.grant("sample", query.cost(), by=_ANALYST)
 
         def look(data: Any, noise: Any) -> Any:
-            with Ledger.open(place) as other:
+            with Ledger.open(path) as other:
                 seen.append(len(other.history("sample", event="charge")))
             return query.answer(data, noise)
 
-        release(_WatchedQuestion(query, look), next(samples(query)), ledger, analyst=_ANALYST, anyway=True)  # type: ignore[arg-type]
+        release(_WatchedQuestion(query, look), next(samples(query)), ledger, analyst=_ANALYST, force=True)  # type: ignore[arg-type]
     assert seen == [1], "answer ran before the charge was durable"
 
 
@@ -206,25 +206,25 @@ def refusal_changes_nothing(query: Query[Any, Any]) -> None:
         ledger.grant("sample", _zero_of(query.cost()), by=_ANALYST)
         head = ledger.verify().head
         try:
-            release(_WatchedQuestion(query, look), next(samples(query)), ledger, analyst=_ANALYST, anyway=True)  # type: ignore[arg-type]
+            release(_WatchedQuestion(query, look), next(samples(query)), ledger, analyst=_ANALYST, force=True)  # type: ignore[arg-type]
         except BudgetExhausted:
             assert not looks, "the data was looked at"
             assert ledger.verify().head == head, "the refusal left a trace"
         else:
             raise AssertionError("the question was answered without budget")
         ledger.grant("sample", query.cost(), by=_ANALYST)
-        release(query, next(samples(query)), ledger, analyst=_ANALYST, anyway=True)
+        release(query, next(samples(query)), ledger, analyst=_ANALYST, force=True)
 
 
 def releases_only_the_answer(query: Query[Any, Any]) -> None:
     """The release survives JSON and holds no word that belongs to the records."""
     with _ledger() as (ledger, _):
         ledger.grant("sample", query.cost(), by=_ANALYST)
-        made = release(query, next(samples(query)), ledger, analyst=_ANALYST, anyway=True)
-        assert Release.from_dict(json.loads(made.to_json())) == made, "the release is not the one that was stored"
-        assert ledger.release(made.ledger_id) == json.loads(made.to_json()), "the ledger holds another release"
+        answer = release(query, next(samples(query)), ledger, analyst=_ANALYST, force=True)
+        assert Release.from_dict(json.loads(answer.to_json())) == answer, "the release is not the one that was stored"
+        assert ledger.release(answer.ledger_id) == json.loads(answer.to_json()), "the ledger holds another release"
     leaked = sorted(
-        FORBIDDEN & set(_keys(made.to_dict() | {"parameters": {}, "quality": {}}))
+        FORBIDDEN & set(_keys(answer.to_dict() | {"parameters": {}, "quality": {}}))
     )  # which are public as they are
     assert not leaked, f"the release tells {', '.join(leaked)}"
 
@@ -232,10 +232,10 @@ def releases_only_the_answer(query: Query[Any, Any]) -> None:
 def pictures_what_was_released(query: Query[Any, Any]) -> None:
     """`picture` works on a value that comes back from the ledger, and every bar has all its parts."""
     data = query.view(next(samples(query)))
-    value = json.loads(json.dumps(query.answer(data, system_noise())))
+    value = json.loads(json.dumps(query.released(query.answer(data, system_noise()))))
     bars = query.picture(value, Facts(n=data.n, dimension=data.dimension, columns=tuple(data.columns)))
     if isinstance(bars, Ticks):
-        assert all(1 <= place <= bars.known <= bars.until for place in bars.places), "ticks stand where was looked"
+        assert all(1 <= tick <= bars.known <= bars.until for tick in bars.places), "ticks stand where was looked"
     if isinstance(bars, Bars):
         parts = (bars.labels, bars.lengths, bars.marks, bars.lengths if bars.intervals is None else bars.intervals)
         assert len({len(part) for part in parts}) == 1, "a bar has a label, a length, a mark and perhaps an interval"
@@ -244,11 +244,11 @@ def pictures_what_was_released(query: Query[Any, Any]) -> None:
 def has_a_picture_or_a_reason(query: Query[Any, Any]) -> None:
     """A value that the question does not draw itself has a reason for it."""
     data = query.view(next(samples(query)))
-    value = json.loads(json.dumps(query.answer(data, system_noise())))
+    value = json.loads(json.dumps(query.released(query.answer(data, system_noise()))))
     drawn = query.picture(value, Facts(n=data.n, dimension=data.dimension, columns=tuple(data.columns)))
-    assert drawn is not None or query.unpictured, (
+    assert drawn is not None or query.no_picture_because, (
         f"{query.kind}: there is no picture and no reason for none. A released value is drawn. "
-        "Return one from `picture`, or say in `unpictured` why the report draws it better."
+        "Return one from `picture`, or say in `no_picture_because` why the report draws it better."
     )
 
 
@@ -257,7 +257,7 @@ def is_attacked(query: Query[Any, Any]) -> None:
 
     The slowest check: every attack is run, with few trials.
     """
-    failed = [f"{finding.name}: {finding.words}" for finding in evidence(type(query)) if not finding.ok]
+    failed = [f"{finding.name}: {finding.text}" for finding in evidence(type(query)) if not finding.ok]
     assert not failed, (
         f"{query.kind}: {len(failed)} attacks did not end as they must: {'; '.join(failed)}. What is sound holds, and "
         "what is broken on purpose is caught. Find out whether the mechanism is wrong or the attack is."
@@ -285,7 +285,9 @@ def accounts_for_every_draw(query: Query[Any, Any]) -> None:
         "its case, or state in `without_law` why its law cannot be added up."
     )
     failed = [
-        f"{found.name}: {found.words}" for found in audit_cases(accounts.of(type(query)), laws=False) if not found.ok
+        f"{finding.name}: {finding.text}"
+        for finding in audit_cases(accounts.of(type(query)), laws=False)
+        if not finding.ok
     ]
     assert not failed, f"{query.kind}: {'; '.join(failed)}"
 
@@ -298,12 +300,12 @@ def has_a_page(query: Query[Any, Any]) -> None:
     assert (root / "docs" / f"{query.kind}.md").exists(), (
         f"docs/{query.kind}.md is missing. Every question has a page of its word. Write it."
     )
-    for place, row in {
+    for page, row in {
         "README.md": f"[`{query.kind}`](docs/{query.kind}.md)",
         "docs/index.md": f"| [{query.kind}]({query.kind}.md) |",
     }.items():
-        assert row in (root / place).read_text(encoding="utf-8"), (
-            f"{place} does not lead to {query.kind}. Every question is in its table. Add it with {row!r}."
+        assert row in (root / page).read_text(encoding="utf-8"), (
+            f"{page} does not lead to {query.kind}. Every question is in its table. Add it with {row!r}."
         )
 
 
@@ -344,9 +346,9 @@ class _WatchedQuestion:
 @contextmanager
 def _ledger() -> Iterator[tuple[Ledger, str]]:
     with TemporaryDirectory() as folder:
-        place = f"{folder}/ledger.db"
-        with Ledger.open(place) as ledger:
-            yield ledger, place
+        path = f"{folder}/ledger.db"
+        with Ledger.open(path) as ledger:
+            yield ledger, path
 
 
 def _modes_of(query: Query[Any, Any]) -> Iterator[Query[Any, Any]]:
@@ -361,8 +363,8 @@ def _modes_of(query: Query[Any, Any]) -> Iterator[Query[Any, Any]]:
 def _stated_numbers(query: Query[Any, Any]) -> list[float]:
     """What the question and its schema say of numbers: values there are on the edge of something."""
     facts = [(column.low, column.high, *(column.edges or ())) for column in (query.wants() or Schema()).columns or ()]
-    own = [getattr(query, name, None) for name in ("low", "high", "radius", "threshold")]
-    return [float(number) for number in (*own, *chain(*facts)) if number is not None] or [-1.0, 1.0]
+    values = [getattr(query, name, None) for name in ("low", "high", "radius", "threshold")]
+    return [float(number) for number in (*values, *chain(*facts)) if number is not None] or [-1.0, 1.0]
 
 
 def _failure(query: Query[Any, Any], data: Points, ledger: Ledger) -> Exception | None:
@@ -370,7 +372,7 @@ def _failure(query: Query[Any, Any], data: Points, ledger: Ledger) -> Exception 
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         try:
-            release(query, data, ledger, analyst=_ANALYST, anyway=True)
+            release(query, data, ledger, analyst=_ANALYST, force=True)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what the check is about
             return error
     return None

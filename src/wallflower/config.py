@@ -63,7 +63,7 @@ class Config:
     datasets: Mapping[str, Source] = field(default_factory=dict)
 
     def tell(self, words: str) -> None:
-        """Say that something is taken from this file, to whoever asked."""
+        """Report that something was taken from this file."""
         warnings.warn(f"{words} is taken from {self.path}", ConfigNotice, stacklevel=4)
 
 
@@ -124,10 +124,11 @@ def find_source(source: object) -> tuple[Config, Source] | None:
     return config, config.datasets[source]
 
 
-def settle(said: Mapping[str, Any], name_of: Callable[[Any], str | None]) -> dict[str, Any]:
+def resolve_source(said: Mapping[str, Any], name_of: Callable[[Any], str | None]) -> dict[str, Any]:
     """What was said about a source, and, where nothing was, what the file says of the data set that it names so.
 
-    The budget hangs on the name in the file. A schema that states another (`name_of` reads it) is refused: a table must
+    The budget is tracked under the name in the file. A schema that states another (`name_of` reads it) is refused: a
+    table must
     not get a new budget by being named in a file.
     """
     name = said["source"]

@@ -15,27 +15,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from wallflower.config import WAYS, settle
+from wallflower.config import WAYS, resolve_source
 from wallflower.data import Points, Schema, Table, TiledTable
 from wallflower.data.scans import load_into
-from wallflower.engines import Engine
+from wallflower.engines.engine import Engine
 from wallflower.errors import ParameterError
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import A, Plan, Query
-from wallflower.query.forms import Question, answer_type, describe, fill, find, signature
-from wallflower.release import Release, default_analyst, notice, pay, plan_for, quote
-from wallflower.release.baselines import take_baseline
-from wallflower.release.views import Records, view_of
-from wallflower.schema import WayToRead, take_schema
+from wallflower.query.parameter import Question, answer_type, describe, fill, find, resolve_releases, signature
+from wallflower.release import Release, check_shared_records, default_analyst, pay, plan_for, quote
+from wallflower.release.inputs import Records, project
+from wallflower.schema import Person, WayToRead, take_schema
 
 if TYPE_CHECKING:
     from wallflower.verbs import Plans, Questions
 else:
     Plans = Questions = object  # `Verbs` makes these methods, those of plugins too
 
-KEY = inspect.Parameter("key", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
-ANYWAY = inspect.Parameter("anyway", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+KEY = inspect.Parameter("idempotency_key", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
+ANYWAY = inspect.Parameter("force", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
 KNOWN = (*QUERIES, *COMPANIONS)
 
 
@@ -87,14 +86,14 @@ class Planner(Verbs, Plans):
 
     def of(self, query: Query[Any, Any]) -> Plan:
         """What to expect of this query here, from public facts alone, and how often the budget affords it."""
-        view = view_of(query, self._table)
+        view = project(query, self._table)
         if self._quote is None:
             return plan_for(query, view)
         quoted = self._quote(query)
         return replace(plan_for(query, view, quoted.protection), affords=quoted.affords)
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
-        return lambda **given: self.of(fill(question, take_baseline(given, self._find)))
+        return lambda **given: self.of(fill(question, resolve_releases(question, given, self._find)))
 
     def _returns(self, question: Question) -> Any:
         return Plan
@@ -125,18 +124,20 @@ class Dataset(Verbs, Questions):
 
     @property
     def name(self) -> str:
-        """What the budget hangs on."""
+        """Data set name; the budget is tracked under it."""
         return self._table.name
 
-    def ask(self, query: Query[Any, A], *, key: str | None = None, anyway: bool = False) -> Release[A]:
-        """Answer a query and pay for it; one whose plan says that it is of no use only if it is wanted `anyway`.
+    def ask(self, query: Query[Any, A], *, idempotency_key: str | None = None, force: bool = False) -> Release[A]:
+        """Answer a query and pay for it; one whose plan predicts mostly noise only with `force`.
 
         The charge is on disk before anybody looks; a refusal costs nothing. A Release comes back.
         """
         if not self._is_compared:
-            notice(self._table, self._ledger, source=self._source)
+            check_shared_records(self._table, self._ledger, source=self._source)
             self._is_compared = True
-        return pay(query, self._table, self._ledger, analyst=self._analyst, key=key, anyway=anyway).answer()
+        return pay(
+            query, self._table, self._ledger, analyst=self._analyst, idempotency_key=idempotency_key, force=force
+        ).answer()
 
     def quote(self, query: Query[Any, Any]) -> Quote:
         """What a query would cost here, and how many more such questions the budget affords."""
@@ -155,8 +156,12 @@ class Dataset(Verbs, Questions):
         return f"<{self.name}: {self._table.n} records, {self._table.dimension} columns; ask {verbs}; {self._ledger!r}>"
 
     def _verb(self, question: Question) -> Callable[..., Release[Any]]:
-        def ask(*, key: str | None = None, anyway: bool = False, **given: Any) -> Release[Any]:
-            return self.ask(fill(question, take_baseline(given, self._ledger.release)), key=key, anyway=anyway)
+        def ask(*, idempotency_key: str | None = None, force: bool = False, **given: Any) -> Release[Any]:
+            return self.ask(
+                fill(question, resolve_releases(question, given, self._ledger.release)),
+                idempotency_key=idempotency_key,
+                force=force,
+            )
 
         return ask
 
@@ -169,6 +174,7 @@ def open_dataset(
     name: str | None = None,
     analyst: str | None = None,
     engine: str | Engine | None = None,
+    person: Person | Mapping[str, Any] | None = None,
     **written: Unpack[WayToRead],
 ) -> Dataset:
     """Open a data set to ask questions of it.
@@ -178,15 +184,19 @@ def open_dataset(
     source   a Table, Points, anything `load` reads, or the name of a data set in `wallflower.toml`
     schema   its public facts: a Schema, the path of a file that states them, or the same as a mapping
     ledger   a Ledger, a path or a URL; None for the default one
-    name     what the budget hangs on; default: the schema's, then the file's
+    name     data set name in the ledger; default: the schema's, then the file's
     analyst  who asks; default: $WALLFLOWER_ANALYST, the project's, or you
     engine   where the records are kept: "memory", or "tiles", on disk and seen part by part; default: in memory, if a
              table in Parquet fits $WALLFLOWER_MEMORY by its metadata
+    person   who the rows belong to, where a person has several: a Person, or what `[person]` of a schema holds
     written  how a file is written, as to `load`: `separator`, `encoding`, `decimal`, `thousands`, `sheet`, and
              `without` which columns
     """
+    if person is not None:
+        facts = Schema() if schema is None else take_schema(schema)
+        schema = replace(facts, person=person if isinstance(person, Person) else Person.from_json(person))
     said = {"source": source, "schema": schema, "dataset": name, "ledger": ledger, "engine": engine, **written}
-    told = settle(said, lambda facts: take_schema(facts).name)
+    told = resolve_source(said, lambda facts: take_schema(facts).name)
     ways: Any = {way: told[way] for way in WAYS if way in told}
     table = _load_records(told["source"], told["schema"], told["dataset"], told["engine"], ways)
     book = told["ledger"] if isinstance(told["ledger"], Ledger) else Ledger.open(told["ledger"])

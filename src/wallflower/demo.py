@@ -15,17 +15,15 @@ from wallflower.data import Schema
 from wallflower.dataset import Dataset, open_dataset
 from wallflower.errors import BudgetExhausted
 from wallflower.ledger import Ledger
+from wallflower.machine.heavy import sklearn_datasets as _datasets
 from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.subspaces import Subspaces
 
 if TYPE_CHECKING:
-    import sklearn.datasets as _datasets
-
     import wallflower.report as _report
 else:
-    _datasets = Lazy("sklearn.datasets")
     _report = Lazy("wallflower.report")
 
 NAME: Final = "tumours"

@@ -6,6 +6,8 @@ record, a count or a distance; numbers that a caller may want are attributes.
 
 from __future__ import annotations
 
+import traceback
+import types
 from shlex import quote
 from typing import ClassVar
 
@@ -47,14 +49,17 @@ class EngineMismatch(ParameterError):
 
 
 class PackageMissing(PrivacyError, ImportError):
-    """What was asked for needs a package that is not installed; `package` names it."""
+    """A feature needs a package of an optional extra that is not installed.
 
-    def __init__(self, asked: str, *, package: str, extra: str, instead: str) -> None:
+    >>> str(PackageMissing("matplotlib", extra="plots"))
+    "matplotlib is not installed, and this feature needs it. Install it: pip install 'wallflower[plots]'."
+    """
+
+    def __init__(self, package: str, *, extra: str) -> None:
         super().__init__(
-            f"{asked}: it needs {package}, which is not installed; {instead}. Install it: "
-            f"pip install 'wallflower[{extra}]'."
+            f"{package} is not installed, and this feature needs it. Install it: pip install 'wallflower[{extra}]'."
         )
-        self.package = package
+        self.package, self.extra = package, extra
 
 
 class DataError(PrivacyError, ValueError):
@@ -96,14 +101,14 @@ class BudgetExhausted(PrivacyError):
 
 
 class NotUseful(PrivacyError):
-    """Public facts say that the answer would be of no use; nothing was charged. Whoever wants it all the same may."""
+    """The plan predicts a mostly noisy answer; nothing was charged. Override with force=True."""
 
     exit_code = 3
 
     def __init__(self, kind: str, *, verdict: str, smallest: str | None = None) -> None:
         super().__init__(
             f"{kind}: {verdict.rstrip('.')}. Nothing was charged. Change the question, or ask for it all the same "
-            "(anyway=True in Python and HTTP, --anyway on the command line)."
+            "(force=True in Python and HTTP, --force on the command line)."
         )
         self.kind, self.verdict, self.smallest = kind, verdict, smallest
 
@@ -192,5 +197,20 @@ class StateUnreachable(StateError):
     """The state of a watch cannot be written, for want of room perhaps; later it may. What was found is not told."""
 
 
-class EpochClosed(StateError):
-    """What a watch must remember is lost, or older than what it told; going on would cost privacy, a new epoch pays."""
+class SessionClosed(StateError):
+    """The session of a watch cannot be resumed without exceeding its charge; a new one is charged."""
+
+
+def error_place(trace: types.TracebackType | None) -> str:
+    """Return where an error was raised, innermost frame first, as dotted modules and lines.
+
+    Its message and its variables may hold records, so neither is shown.
+
+    >>> try:
+    ...     int("secret")
+    ... except ValueError as error:
+    ...     error_place(error.__traceback__).rpartition(":")[2]
+    '2'
+    """
+    frames = list(traceback.walk_tb(trace))
+    return " < ".join(f"{frame.f_globals.get('__name__', '?')}:{line}" for frame, line in reversed(frames))

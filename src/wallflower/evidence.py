@@ -24,7 +24,7 @@ from wallflower.machine.lazy import load
 from wallflower.noise import system_noise
 from wallflower.queries import QUERIES, STREAM_ONLY
 from wallflower.query import Query
-from wallflower.query.forms import Question, find
+from wallflower.query.parameter import Question, find
 from wallflower.release import release
 
 Ask = Callable[[Query[Any, Any], Points, Ledger], object]
@@ -87,7 +87,7 @@ def order_findings(query: Query[Any, Any]) -> Iterator[Finding]:
 
 def _broken_look_first(query: Query[Any, Any], points: Points, ledger: Ledger) -> None:
     value = query.answer(query.view(points), system_noise())
-    ledger.record(ledger.charge(points.name, query, analyst="auditor"), {"value": value})
+    ledger.record(ledger.charge(points.name, query, analyst="auditor"), {"value": query.released(value)})
 
 
 def samples(query: Query[Any, Any]) -> Iterator[Points]:
@@ -102,7 +102,7 @@ def samples(query: Query[Any, Any]) -> Iterator[Points]:
         np.where(line < 4, -1.0, 1.0),
     )
     for shape in shapes:
-        spread = np.column_stack([shape * (1 + place) for place in range(len(columns))])
+        spread = np.column_stack([shape * (1 + at) for at in range(len(columns))])
         yield Points.from_array(spread, columns=columns, name="sample")
 
 
@@ -145,17 +145,17 @@ def audit_order(
     paid: list[bool] = []
     first = Lock()  # a question may read in several threads
     with TemporaryDirectory() as folder:
-        place = Path(folder) / "ledger.db"
+        path = Path(folder) / "ledger.db"
 
         def note() -> None:
             with first:
                 if not paid:
-                    with Ledger.open(place) as other:
+                    with Ledger.open(path) as other:
                         paid.append(bool(other.history(points.name, event="charge")))
 
-        with Ledger.open(place) as book:
+        with Ledger.open(path) as book:
             book.grant(points.name, query.cost(), by="auditor")
-            (ask or partial(release, anyway=True))(query, WatchedPoints(points, note), book)
+            (ask or partial(release, force=True))(query, WatchedPoints(points, note), book)
     words = {(): "nobody looked", (True,): "the charge was durable before the first look"}
     return Finding(
         name=name,
@@ -163,6 +163,6 @@ def audit_order(
         claimed=None,
         lower=None,
         caught=paid == [False],
-        words=words.get(tuple(paid), "the records were read while no charge was on disk"),
+        text=words.get(tuple(paid), "the records were read while no charge was on disk"),
         expected=expected,
     )

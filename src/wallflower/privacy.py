@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, Protocol
 
 from wallflower.errors import LossMismatch, ParameterError
+from wallflower.text import Message, join, t
 
 Exact = str | int | Fraction | Decimal
 
@@ -45,17 +46,17 @@ class Neighbours(StrEnum):
     READING = "one-reading"
 
     @property
-    def words(self) -> str:
+    def text(self) -> Message:
         return _NEIGHBOUR_WORDS[self]
 
 
-_NEIGHBOUR_WORDS: Final[Mapping[Neighbours, str]] = {
-    Neighbours.REPLACE_ONE: "any one record replaced by any other (the number of records is public)",
-    Neighbours.ADD_REMOVE: "any one record added or removed",
-    Neighbours.ENTRY: "any one entry of one observation changed within its public range",
-    Neighbours.PERSON: "any one person's contributions to the whole stream changed",
-    Neighbours.WINDOW: "any one person's contributions to a window of consecutive observations changed",
-    Neighbours.READING: "any one reading moved, by an amount that scales with how far",
+_NEIGHBOUR_WORDS: Final[Mapping[Neighbours, Message]] = {
+    Neighbours.REPLACE_ONE: t("any one record replaced by any other (the number of records is public)"),
+    Neighbours.ADD_REMOVE: t("any one record added or removed"),
+    Neighbours.ENTRY: t("any one entry of one observation changed within its public range"),
+    Neighbours.PERSON: t("any one person's contributions to the whole stream changed"),
+    Neighbours.WINDOW: t("any one person's contributions to a window of consecutive observations changed"),
+    Neighbours.READING: t("any one reading moved, by an amount that scales with how far"),
 }
 
 Unit = Literal["record", "membership", "constrained", "entry", "person", "window"]
@@ -237,6 +238,16 @@ class Loss:
             kind=Kind(stored["kind"]),
             neighbours=Neighbours(stored["neighbours"]),
         )
+
+    @property
+    def text(self) -> Message:
+        """The loss in decimals, for people.
+
+        >>> Loss("1/2").text, Loss("2/3", delta="1e-6").text
+        ('ε = 0.5', 'ε = 0.6667, δ = 1e-06')
+        """
+        amount = t("{symbol} = {amount}", symbol="ρ" if self.kind is Kind.ZCDP else "ε", amount=self.amount)
+        return join(", ", [amount, t("δ = {delta}", delta=self.delta)]) if self.delta else amount
 
     def __str__(self) -> str:
         symbol = "ρ" if self.kind is Kind.ZCDP else "ε"

@@ -1,5 +1,4 @@
-"""How much a look takes, as far as public facts say, and how far a long one has come: a room tells it, and whoever
-listens hears it.
+"""How much a look takes, as far as public facts say, and how far a long one has come.
 
 with progress.steps("scoring subspaces", total) as step:
     for subspace in subspaces:
@@ -45,10 +44,10 @@ class Listener(Protocol):
     """Hears of work that is counted in steps; it is called by one thread at a time."""
 
     def begin(self, words: str, total: int, /) -> Any:
-        """Work of so many steps begins; what this returns stands for it below."""
+        """Begin work of N steps; return its handle."""
 
     def advance(self, handle: Any, steps: int, /) -> None:
-        """So many more steps are done."""
+        """Report N more steps as done."""
 
     def end(self, handle: Any, /) -> None:
         """The work is over, done or given up."""

@@ -8,28 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from wallflower.data import Column, Schema, Table
 from wallflower.errors import DataError, ParameterError, PrivacyError
 from wallflower.ledger import Ledger
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.noise import system_noise
 from wallflower.privacy import Exact, Kind, Loss
 from wallflower.query import Query
-from wallflower.query.forms import Question, blanks, spends
+from wallflower.query.parameter import Question, list_parameters, spends
 from wallflower.release import Release, pay
 from wallflower.release.guarantee import Facts
+from wallflower.schema import Person
 from wallflower.schema.columns import float_array, split_list, text_array
 from wallflower.synthetic import pick_labels, spread_numbers
 from wallflower.units import Protection
-
-if TYPE_CHECKING:
-    import pyarrow as _pa
-else:
-    _pa = Lazy("pyarrow")
 
 TYPES: Final = ("number", "integer", "text", "date", "identifier", "leave")
 SPREADS: Final = 6  # in a public range, where no scale is stated
@@ -54,6 +50,7 @@ class Draft:
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)  # where the scale of a column came from
     left: Loss | None = None  # of the budget, once spreads are paid for
+    person: Person | None = None  # who the rows belong to, where a person has several
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -89,6 +86,7 @@ class Draft:
             clip=True,
             account=account,
             protects=protection,
+            person=self.person,
         )
 
 
@@ -131,7 +129,7 @@ def make_up(schema: Schema, n: int, name: str | None = None) -> Table:
         raise ParameterError("the schema names no column of numbers or labels: nothing can be made up. Add one.")
     cells = {column.name: _cells(column, n, seed) for seed, column in enumerate(known, start=1)}
     plain = tuple(replace(column, unit=None, since=None, layout=None, missing=None) for column in known)
-    facts = replace(schema, columns=plain, rows=None, clip=True, account=None, file=None, without=())
+    facts = replace(schema, columns=plain, rows=None, clip=True, account=None, file=None, without=(), person=None)
     return Table(arrow=_pa.table(cells), schema=facts, name=f"made-up-{name or schema.name or 'table'}")
 
 
@@ -140,17 +138,17 @@ def try_question(
 ) -> Trial:
     """The question's own example, with whatever is given that it takes, asked of made-up records."""
     try:
-        made = pay(_query_of(question, given, epsilon), table, ledger, analyst="rehearsal", anyway=True).answer()
+        made = pay(_query_of(question, given, epsilon), table, ledger, analyst="rehearsal", force=True).answer()
     except PrivacyError as refusal:
         return Trial(question.kind, None, str(refusal))
     return Trial(question.kind, replace(made, notes=(MADE_UP, *made.notes), limit=None))
 
 
 def sample_words(query: Query[Any, Any], table: Table) -> str:
-    """How an answer would read, of made-up records: drawn anew each time, as an answer is."""
+    """Return how an answer would read on synthetic records; each call draws again."""
     view = query.view(table)
     value = query.answer(view, system_noise())
-    return query.reading(value, Facts.of(view, query.cost())).words
+    return query.reading(value, Facts.of(view, query.cost())).text
 
 
 def _cells(column: Column, n: int, seed: int) -> Any:
@@ -168,7 +166,7 @@ def _cells(column: Column, n: int, seed: int) -> Any:
 
 
 def _query_of(question: Question, given: Mapping[str, Any], epsilon: Exact | None) -> Query[Any, Any]:
-    example, own = question.example(), {blank.name for blank in blanks(question)}
+    example, own = question.example(), {parameter.name for parameter in list_parameters(question)}
     changes: dict[str, Any] = {name: value for name, value in given.items() if name in own and value}
     if epsilon is not None and spends(question) and example.cost().kind is Kind.PURE:
         changes["loss"] = Loss(epsilon)

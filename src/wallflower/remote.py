@@ -18,12 +18,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
-from wallflower import cards
 from wallflower.dataset import ANYWAY, KEY, KNOWN, Verbs
+from wallflower.drawing import cards
 from wallflower.errors import (
     BudgetExhausted,
     DataError,
-    EpochClosed,
     KeyConflict,
     LedgerError,
     NotAllowed,
@@ -31,6 +30,7 @@ from wallflower.errors import (
     ParameterError,
     PrivacyError,
     ServiceError,
+    SessionClosed,
     SourceError,
     StateError,
     Untranslatable,
@@ -39,9 +39,8 @@ from wallflower.ledger import Account
 from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.query import A, Plan, Query
-from wallflower.query.forms import Question, entries_of, fill, find
+from wallflower.query.parameter import Question, entries_of, fill, find, resolve_releases
 from wallflower.release import Release
-from wallflower.release.baselines import take_baseline
 
 if TYPE_CHECKING:
     import http.client as _http
@@ -64,7 +63,7 @@ _ERRORS: Final[Mapping[str, Callable[[str], PrivacyError]]] = {
     "key-conflict": KeyConflict,
     "ledger": LedgerError,
     "state": StateError,
-    "epoch-closed": EpochClosed,
+    "session-closed": SessionClosed,
     "unauthenticated": NotAllowed,
     "second-factor": NotAllowed,
     "forbidden": NotAllowed,
@@ -76,7 +75,7 @@ class Call(Protocol):
     """One request: method, path, body and key give the status and what was answered."""
 
     def __call__(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
     ) -> tuple[int, Any]: ...
 
 
@@ -172,7 +171,9 @@ class _Planner(Verbs, Plans):
         return Plan.from_json({**told, "affords": told["price"]["affords"]})
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
-        return lambda **given: self.of(fill(question, take_baseline(given, partial(_fetch_release, self._call))))
+        return lambda **given: self.of(
+            fill(question, resolve_releases(question, given, partial(_fetch_release, self._call)))
+        )
 
     def _returns(self, question: Question) -> Any:
         return Plan
@@ -189,10 +190,10 @@ class Remote(Verbs, Questions):
         self._call, self._base = call, f"/v1/datasets/{quote(self.name, safe='')}"
         self.plan = _Planner(call, self._base, self._questions)
 
-    def ask(self, query: Query[Any, A], *, key: str | None = None, anyway: bool = False) -> Release[A]:
-        """Answer a query and pay for it; this waits for a long one. One that is of no use only if wanted `anyway`."""
-        body = entries_of(query) | ({"anyway": True} if anyway else {})
-        status, told = self._call("POST", f"{self._base}/ask/{query.kind}", body, key=key)
+    def ask(self, query: Query[Any, A], *, idempotency_key: str | None = None, force: bool = False) -> Release[A]:
+        """Answer a query and pay for it; this waits for a long one. One that is mostly noise only with `force`."""
+        body = entries_of(query) | ({"force": True} if force else {})
+        status, told = self._call("POST", f"{self._base}/ask/{query.kind}", body, idempotency_key=idempotency_key)
         return Release.from_dict(told) if status != 202 else self._await_job(told)
 
     def budget(self) -> Account:
@@ -220,10 +221,12 @@ class Remote(Verbs, Questions):
             if before is None:
                 return found
 
-    def watching(self, query: Query[Any, Any], *, key: str | None = None, anyway: bool = False) -> RemoteWatch:
+    def watching(
+        self, query: Query[Any, Any], *, idempotency_key: str | None = None, force: bool = False
+    ) -> RemoteWatch:
         """Open a watch, paid for once; under a key used before, the one that was opened then."""
-        body = entries_of(query) | ({"anyway": True} if anyway else {})
-        told = self._call("POST", f"{self._base}/watches/{query.kind}", body, key=key)[1]
+        body = entries_of(query) | ({"force": True} if force else {})
+        told = self._call("POST", f"{self._base}/watches/{query.kind}", body, idempotency_key=idempotency_key)[1]
         return RemoteWatch(self._call, told)
 
     def __repr__(self) -> str:
@@ -245,9 +248,11 @@ class Remote(Verbs, Questions):
         return cards.frame("dataset", cards.tell(told))
 
     def _verb(self, question: Question) -> Callable[..., Release[Any]]:
-        def ask(*, key: str | None = None, anyway: bool = False, **given: Any) -> Release[Any]:
+        def ask(*, idempotency_key: str | None = None, force: bool = False, **given: Any) -> Release[Any]:
             return self.ask(
-                fill(question, take_baseline(given, partial(_fetch_release, self._call))), key=key, anyway=anyway
+                fill(question, resolve_releases(question, given, partial(_fetch_release, self._call))),
+                idempotency_key=idempotency_key,
+                force=force,
             )
 
         return ask
@@ -286,7 +291,7 @@ class RemoteWatch:
     def decide_many(
         self, rows: Sequence[Any], *, first: int | None = None, times: Sequence[str] | None = None
     ) -> list[bool | None]:
-        """Whether each of the next observations is flagged, None if passed over; fewer when the watch is exhausted.
+        """Whether each of the next observations is flagged, None if skipped; fewer when the watch is exhausted.
 
         `first` is the number of the first row, if it is not the next; sent again, a batch is told again. `times` say
         when each was made, where the watch has a baseline by phase.
@@ -301,7 +306,7 @@ class RemoteWatch:
         return flags
 
     def decide(self, x: Any, *, time: str | None = None) -> bool | None:
-        """Whether the next observation is flagged; None when it is passed over, or the watch is exhausted."""
+        """Whether the next observation is flagged; None when it is skipped, or the watch is exhausted."""
         found = self.decide_many([x], times=None if time is None else [time])
         return found[0] if found else None
 
@@ -344,9 +349,9 @@ class _Http:
         self._headers["second-factor"] = str(told["pass"])
 
     def __call__(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
     ) -> tuple[int, Any]:
-        headers = self._headers | ({} if key is None else {"idempotency-key": key})
+        headers = self._headers | ({} if idempotency_key is None else {"idempotency-key": idempotency_key})
         content = None
         if body is not None:
             headers, content = headers | {"content-type": "application/json"}, json.dumps(body).encode("utf-8")

@@ -27,12 +27,12 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from wallflower.data import Schema, load
-from wallflower.data.sources import number_columns
+from wallflower.data.sources.files import number_columns
 from wallflower.errors import ParameterError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Exact, Loss
 from wallflower.queries.detector import OWN_RECORDS, Detector
-from wallflower.release import Release, default_analyst, notice, pay
+from wallflower.release import Release, check_shared_records, default_analyst, pay
 from wallflower.schema import take_schema
 
 __all__ = ["PrivateOutlierDetector", "expected_failed_checks"]
@@ -48,9 +48,9 @@ class PrivateOutlierDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     ledger         where the charge is booked: a path or URL; None: the default one
     dataset        data set name; the budget is tracked under it, and a fit needs one
     schema         public facts of the columns (bounds, scales): a Schema, the path of a schema file, or a mapping
-    spreads        "private": measured within epsilon; "schema": the schema's scales, for nothing
+    spreads        "private": measured within epsilon; "schema": the schema's scales, free
     analyst        who asks; None: $WALLFLOWER_ANALYST, or you
-    anyway         fit even if the plan says that it is of no use
+    force          fit even if the plan predicts mostly noise
     pyod           signs as in PyOD: greater scores and label 1 for outliers, 0 for others; else scikit-learn's
     unpaid_steps   allow pipeline steps that may look at several records at once, outside of the budget
     """
@@ -65,7 +65,7 @@ class PrivateOutlierDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         schema: Schema | str | Path | Mapping[str, Any] | None = None,
         spreads: str = "private",
         analyst: str | None = None,
-        anyway: bool = False,
+        force: bool = False,
         pyod: bool = False,
         unpaid_steps: bool = False,
     ) -> None:
@@ -76,7 +76,7 @@ class PrivateOutlierDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self.schema = schema
         self.spreads = spreads
         self.analyst = analyst
-        self.anyway = anyway
+        self.force = force
         self.pyod = pyod
         self.unpaid_steps = unpaid_steps
 
@@ -99,15 +99,15 @@ class PrivateOutlierDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         share = None if self.contamination is None else str(self.contamination)
         query = Detector(loss=Loss(self.epsilon), contamination=share, spreads=self.spreads)  # type: ignore[arg-type]
         with Ledger.open(self.ledger) as ledger:
-            notice(points, ledger)
+            check_shared_records(points, ledger)
             analyst = self.analyst or default_analyst()
-            self.release_: Release[Any] = pay(query, points, ledger, analyst=analyst, anyway=self.anyway).answer()
+            self.release_: Release[Any] = pay(query, points, ledger, analyst=analyst, force=self.force).answer()
         self.model_ = self.release_.model
         self.offset_ = 0.0 if self.model_.threshold is None else -self.model_.threshold
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **more: Any) -> Any:
-        """Fit, and flag the same records: for whoever holds them, and nobody else."""
+        """Fit, and flag the same records. The flags are not private: keep them with the data steward."""
         warnings.warn(OWN_RECORDS, stacklevel=2)
         return self.fit(X, y, **more).predict(X)
 

@@ -171,7 +171,7 @@ def spread_numbers(n: int, *, center: float, spread: float, seed: int, share: fl
 
 
 def pick_labels(n: int, labels: Sequence[str], *, seed: int) -> list[str]:
-    """So many of these labels, each as likely as any other.
+    """Return N of these labels, each as likely as any other.
 
     >>> set(pick_labels(50, ["a", "b"], seed=0)) == {"a", "b"}
     True
@@ -181,7 +181,7 @@ def pick_labels(n: int, labels: Sequence[str], *, seed: int) -> list[str]:
 
 
 def pick_rows(n: int, count: int, seed: int) -> Ints:
-    """So many of the rows 0 … n-1 in random order, each once.
+    """Return some of the rows 0 … n-1 in random order, each once.
 
     >>> sorted(pick_rows(5, 5, seed=0).tolist())
     [0, 1, 2, 3, 4]

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Self
 
 from wallflower.errors import ParameterError, Untranslatable
 from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.text import Message, join, t
 
 Rows = Literal["people", "time"]
 Basis = Literal["record", "membership", "entry", "window", "person"]
@@ -37,12 +38,12 @@ NEIGHBOURS: Final[Mapping[str, Neighbours]] = {
 }
 BASES: Final[Mapping[Neighbours, str]] = {neighbours: unit for unit, neighbours in NEIGHBOURS.items()}
 
-HIDDEN_SIZE: Final = "no finite factor: the number of records is secret here, and this question shows or assumes it"
-ENDLESS: Final = "no finite factor: a person may be in every observation, and nobody said how many there are"
-CONSTRAINED: Final = "output-constrained answers are no differential privacy and have an allowance of their own"
-LOCAL: Final = "a loss that grows with the distance of a reading belongs to the sensor that spends it"
-BROKEN_STEPS: Final = "a factor that is no whole number has no rule for delta"
-NO_COLUMNS: Final = "no finite factor: how many columns the question reads was not said"
+HIDDEN_SIZE: Final = t("no finite factor: the number of records is secret here, and this question shows or assumes it")
+ENDLESS: Final = t("no finite factor: a person may be in every observation, and nobody said how many there are")
+CONSTRAINED: Final = t("output-constrained answers are no differential privacy and have an allowance of their own")
+LOCAL: Final = t("a loss that grows with the distance of a reading belongs to the sensor that spends it")
+BROKEN_STEPS: Final = t("a factor that is no whole number has no rule for delta")
+NO_COLUMNS: Final = t("no finite factor: how many columns the question reads was not said")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +58,11 @@ class Protection:
     window            with unit window: how many observations in a row
     units_per_person  in how many records or entries one person may be: every price is multiplied by it
     times             in how many observations a person may be at most: a count, wherever in the stream they are
+    person            the column that identifies people, where rows of one person are brought together
 
-    >>> Protection(rows="time", unit="window", window=24).words
+    >>> Protection(rows="time", unit="window", window=24).text
     'one person over any 24 consecutive observations, one entry in each'
-    >>> Protection(rows="time", unit="person", times=100).words
+    >>> Protection(rows="time", unit="person", times=100).text
     'one person over the whole stream, one entry in each observation, in at most 100 observations'
     """
 
@@ -69,6 +71,7 @@ class Protection:
     window: int | None = None
     units_per_person: int = 1
     times: int | None = None
+    person: str | None = None
 
     def __post_init__(self) -> None:
         if self.rows not in tuple(UNITS_OF_ROWS):
@@ -83,6 +86,10 @@ class Protection:
             raise ParameterError("window: the unit window has a length, and no other unit has. Pass both or neither.")
         for name in ("window", "units_per_person", "times"):
             _require_count(name, getattr(self, name))
+        if self.person is not None and (not isinstance(self.person, str) or not self.person or self.rows != "people"):
+            raise ParameterError(
+                "person must name the column that identifies people, and belongs to rows of people. Correct it."
+            )
 
     @property
     def neighbours(self) -> Neighbours:
@@ -90,23 +97,62 @@ class Protection:
         return NEIGHBOURS[self.unit]
 
     @property
-    def words(self) -> str:
+    def text(self) -> Message:
         """Whom the account protects."""
-        said = _WORDS[self.rows, self.unit].format(window=self.window)
-        is_counted = self.times is not None and self.unit in ("window", "person")
-        most = f", in at most {self.times:,} observations" if is_counted else ""
-        times = f", with up to {self.units_per_person} of these a person" if self.units_per_person > 1 else ""
-        return f"{said}{most}{times}"
+        if self.person is not None:
+            return self._person_text()
+        parts = [self._change_text()]
+        if self.times is not None and self.unit in ("window", "person"):
+            parts.append(t("in at most {n:,} observations", n=self.times))
+        if self.units_per_person > 1:
+            parts.append(t("with up to {n:,} of these per person", n=self.units_per_person))
+        return join(", ", parts)
 
-    def words_but(self, public: Iterable[str]) -> str:
+    def _change_text(self) -> Message:
+        match self.rows, self.unit:
+            case "people", "record":
+                return t("one record, whatever is in it (how many records there are is public)")
+            case "people", _:
+                return t("one record, and whether it is there at all")
+            case _, "record":
+                return t("one moment: all entries of one observation, not one person over time")
+            case _, "entry":
+                return t("one entry of one observation, not one person over time")
+            case _, "window":
+                return t("one person over any {window} consecutive observations, one entry in each", window=self.window)
+            case _:
+                return t("one person over the whole stream, one entry in each observation")
+
+    def _person_text(self) -> Message:
+        """Return the unit of protection where rows are brought together by person.  (Y1) (Y2)
+
+        >>> Protection(person="patient_no").text
+        'one person (all rows with the same patient_no); the number of people is public'
+        """
+        if self.unit == "membership":
+            return t(
+                "one person (all rows with the same {column}), and whether they are there at all", column=self.person
+            )
+        if self.units_per_person == 1:
+            return t("one person (all rows with the same {column}); the number of people is public", column=self.person)
+        return t(
+            "one person (all rows with the same {column}, of which at most {n:,} are kept); the number of rows is "
+            "public",
+            column=self.person,
+            n=self.units_per_person,
+        )
+
+    def text_but(self, public: Iterable[str]) -> Message:
         """Whom the account protects once queries have taken the cells of these columns for public.
 
-        >>> Protection(unit="membership").words_but(["ward"])
+        >>> Protection(unit="membership").text_but(["ward"])
         'one record, and whether it is there at all; a change of its ward, which the schema calls public, is not hidden'
         """
-        cells = " or ".join(public)
-        kept = f"; a change of its {cells}, which the schema calls public, is not hidden" if cells else ""
-        return f"{self.words}{kept}"
+        cells = join(t(" or "), public)
+        if not cells:
+            return self.text
+        hidden = t("a change of its {cells}, which the schema calls public, is not hidden", cells=cells)
+        return join("; ", (self.text, hidden))
 
     def to_json(self) -> dict[str, Any]:
         """What was declared, without what was left at its default but for rows and unit."""
@@ -126,16 +172,6 @@ class Protection:
 def _require_count(name: str, value: object) -> None:
     if value is not None and (type(value) is not int or not 1 <= value <= _MOST):
         raise ParameterError(f"{name}: {str(value)[:40]!r} is not a whole number from 1 to {_MOST:,}. Pass one.")
-
-
-_WORDS: Final[Mapping[tuple[str, str], str]] = {
-    ("people", "record"): "one record, whatever is in it (how many records there are is public)",
-    ("people", "membership"): "one record, and whether it is there at all",
-    ("time", "record"): "one moment: all entries of one observation, not one person over time",
-    ("time", "entry"): "one entry of one observation, not one person over time",
-    ("time", "window"): "one person over any {window} consecutive observations, one entry in each",
-    ("time", "person"): "one person over the whole stream, one entry in each observation",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,14 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from wallflower.privacy import Exact, Loss
-from wallflower.queries.explain.detectors import Detector
-from wallflower.queries.watch.seasons import ReleasedBaseline, Seasons
-from wallflower.query import ReleaseLike
+from wallflower.queries.explain.detectors.base import Detector
+from wallflower.queries.explain.draws.utilities import Utility
+from wallflower.queries.watch.seasons.seasons import ReleasedBaseline, SeasonalBaseline
+from wallflower.queries.watch.watch import WatchAnswer
+from wallflower.query.contract import ReleaseLike
 from wallflower.query.plan import Plan
 from wallflower.release.answer import Release
-from wallflower.schema import Schema
+from wallflower.schema.schema import Schema
 
 
 class Questions:
@@ -27,85 +29,81 @@ class Questions:
         neighbours: int,
         radius: float | None = None,
         share: Exact | None = None,
-        columns: tuple[str, ...] | None = None,
         mechanism: Literal["extension", "global", "smooth"] = "extension",
-        slack: int | None = None,
-        normalise: bool = True,
         metric: Literal["euclidean", "manhattan", "chebyshev", "haversine"] | Any = "euclidean",
-        scale: int | ReleaseLike | None = None,
         interval: Literal["noise", "two-sided"] = "noise",
         by: tuple[str, ...] | None = None,
         public_groups: bool = False,
+        columns: tuple[str, ...] | None = None,
+        normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
+        slack: int | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
-        key: str | None = None,
-        anyway: bool = False,
-    ) -> Release[Any]:
+        idempotency_key: str | None = None,
+        force: bool = False,
+    ) -> Release[int | list[dict[str, Any]]]:
         """How many outliers are there?
 
         neighbours     with fewer than this many others near, a record is an outlier
         radius         records at most this far apart (root of the mean squared difference) are near
-        share          instead of a radius: draw the one at which so many are outliers, such as 2%, for half the loss
-        columns        the columns distances are taken over; all number columns unless given
+        share          choose the radius privately so that about this share of records are outliers, such as 2%; uses
+                       half of ε
         mechanism      extension: noise independent of the dimension; global, smooth: the paper's, done right:
                        extension, global, smooth
-        slack          degree cap: how many others one record can support; a lower one means less noise and more
-                       overcounting (default: by a rule)
-        normalise      distances per column (as in Okada et al. 2015) rather than plain Euclid
-        scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
-        epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta          δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
-        rho            zero-concentrated privacy loss ρ, instead of ε and δ
-        loss           the same as a Loss
-
-        With mechanism extension:
         metric         distance of two records; haversine: km between latitudes and longitudes in degrees; in Python
                        also a function of two records: euclidean, manhattan, chebyshev, haversine
         interval       noise: only the upper end is proved; two-sided: both ends are, with half of the loss for each:
                        noise, two-sided
-        by             count every group of these label columns, one or two, by itself: one price for all groups
-
-        With by:
-        public_groups  the schema states that groups are public: exact sizes, and about half the noise
+        by             count each group of these label columns, one or two, separately; all groups cost as much as one
+        public_groups  with by, if the schema marks its columns as public: exact sizes, and about half the noise
+        columns        the columns distances are taken over; default: all number columns
+        normalise      root-mean-square distance over columns (as in Okada et al. 2015) instead of Euclidean
+        scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
+        slack          degree cap: how many others one record can support; a lower one means less noise and more
+                       overcounting (default: by a rule)
+        epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta          δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
+        rho            zero-concentrated privacy loss ρ, instead of ε and δ
+        loss           the same as a Loss
         """
         raise NotImplementedError
 
     def subspaces(
         self,
         *,
-        neighbours: int,
         radius: float,
+        neighbours: int,
         top: int = 1,
         size: int | None = None,
         upto: int | None = None,
         among: tuple[tuple[str, ...], ...] | None = None,
-        columns: tuple[str, ...] | None = None,
         score: Literal["mass", "count"] = "mass",
         mechanism: Literal["permute-and-flip", "exponential"] | None = None,
         counts: bool = False,
         share: Exact = Fraction(1, 2),
         verify: bool = True,
         gap: float | None = None,
+        columns: tuple[str, ...] | None = None,
         normalise: bool = True,
         scale: int | ReleaseLike | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
-        key: str | None = None,
-        anyway: bool = False,
+        idempotency_key: str | None = None,
+        force: bool = False,
     ) -> Release[list[list[str]] | list[dict[str, Any]]]:
         """In which attributes do the outliers show?
 
-        neighbours  with fewer than this many others near, a record is an outlier
         radius      records at most this far apart (root of the mean squared difference) are near
+        neighbours  with fewer than this many others near, a record is an outlier
         top         how many subspaces to release, best first; they share the loss
-        size        look at all subspaces of this many columns
-        upto        look at all subspaces of up to this many columns; default: at all there are
-        among       look at these subspaces only
-        columns     the columns subspaces are made of; all number columns unless given
+        size        search all subspaces of this many columns
+        upto        search all subspaces of up to this many columns; default: all there are
+        among       search these subspaces only
         score       mass: a graded count that one record moves by 2 at most; count: the paper's, needs far more loss:
                     mass, count
         mechanism   how to choose; default: whichever promises more: permute-and-flip, exponential
@@ -113,7 +111,8 @@ class Questions:
         share       with counts: the part of the loss that goes into the choice
         verify      spend a quarter of ε on whether the named subspaces stand out from the others
         gap         for the plan only: by how many records the best stand out; default: 2 % of them
-        normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
+        columns     the columns subspaces are made of; default: all number columns
+        normalise   root-mean-square distance over columns (as in Okada et al. 2015) instead of Euclidean
         scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
@@ -127,7 +126,7 @@ class Questions:
         *,
         threshold: float | None = None,
         kappa: float | None = None,
-        level: Literal["event", "person", "paper"] = "event",
+        level: Literal["entry", "window", "person", "paper"] = "entry",
         statistic: Literal["sum", "weighted", "mahalanobis", "max"] = "sum",
         low: float | None = None,
         high: float | None = None,
@@ -138,7 +137,7 @@ class Questions:
         outlier_share: float | None = None,
         columns: tuple[str, ...] | None = None,
         time: str | None = None,
-        baseline: Seasons | ReleasedBaseline | int | None = None,
+        baseline: SeasonalBaseline | ReleasedBaseline | int | None = None,
         relearn: int | None = None,
         relearn_share: Exact = Fraction(1, 5),
         weights: tuple[float, ...] | None = None,
@@ -154,29 +153,30 @@ class Questions:
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
-        key: str | None = None,
-        anyway: bool = False,
-    ) -> Release[dict[str, Any]]:
+        idempotency_key: str | None = None,
+        force: bool = False,
+    ) -> Release[WatchAnswer]:
         """When does an outlier occur?
 
         threshold      flag observations whose statistic is at least this far from its centre
-        kappa          instead of a threshold: flag from this many standard deviations of the statistic on; needs its
-                       public variance, a covariance or a baseline
-        level          who is protected: one entry of one observation, or one person throughout; paper: as printed:
-                       event, person, paper
-        statistic      what is measured of an observation: sum, weighted, mahalanobis, max
+        kappa          threshold in standard deviations of the statistic; needs its public variance, a covariance or a
+                       baseline
+        level          who is protected: one entry of one observation, one person over any window of observations
+                       (w-event privacy), one person throughout (user-level privacy); paper: one entry, as printed:
+                       entry, window, person, paper
+        statistic      statistic of an observation that is compared: sum, weighted, mahalanobis, max
         low            public lower bound of every entry; default: the schema's, of each column
         high           public upper bound of every entry; default: the schema's, of each column
         change         assume that an entry changes by no more; default: the bounds enforce it
         centre         public mean of the sum; default: that of `mean`, or 0
         variance       public variance of the sum, for the plan
-        outlier_from   for the plan: from this distance on it is an outlier; default: the threshold
-        outlier_share  for the plan: the share of observations that are outliers; default: as the variance has it
-        columns        the columns of an observation; all number columns unless given
-        time           the column of times, public by the schema: flagged ones are told by it too
-        baseline       what `baseline` released by phase, or its ledger entry: entries are judged in spreads of theirs
-        relearn        with a baseline by phase: learn it anew of every so many observations, for the next ones
-        relearn_share  with relearn: the part of the loss that learns, once for all
+        outlier_from   for the plan: distance from which an observation is an outlier; default: the threshold
+        outlier_share  for the plan: share of observations that are outliers; default: from the variance
+        columns        columns of an observation; default: all number columns
+        time           column of times, public in the schema; flagged observations are listed by it too
+        baseline       seasonal baseline (release or ledger entry); values are compared in units of its spread
+        relearn        re-estimate the seasonal baseline every N observations
+        relearn_share  share of ε spent on re-estimating, with relearn
         mean           public mean of each column
         covariance     public covariance of the columns, row by row
         epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
@@ -185,16 +185,18 @@ class Questions:
         loss           the same as a Loss
 
         With statistic weighted:
-        weights        one for each column
+        weights        weight of each column
 
         With level person:
-        cutoff         after so many flags the watch is exhausted
-        monotone       contributions are all of one sign; half the noise, both sides
+        cutoff         number of flags after which the watch is exhausted
+        monotone       assume all contributions have the same sign: halves the noise, allows two-sided tests
         adaptive       flags far beyond the threshold cost half
-        window         protect any so many consecutive observations, endlessly
-        steps          with δ or ρ: watch so many observations with Gaussian noise
+        steps          with δ or ρ: watch N observations with Gaussian noise
 
-        With level event:
+        With level window:
+        window         protect one person over any window of N consecutive observations
+
+        With level entry:
         scores         release a noisy score too, at no further cost
         """
         raise NotImplementedError
@@ -211,7 +213,7 @@ class Questions:
         detector: str | Detector = "tukey",
         mode: Literal["dp", "ocdp"] | None = None,
         top: int = 1,
-        utility: Literal["population", "overlap"] | Any = "population",
+        utility: Literal["population", "overlap"] | Utility = "population",
         near: str | None = None,
         search: Literal["direct", "best-first", "uniform", "walk", "dfs", "bfs", "guided"] | None = None,
         samples: int = 50,
@@ -223,8 +225,8 @@ class Questions:
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
-        key: str | None = None,
-        anyway: bool = False,
+        idempotency_key: str | None = None,
+        force: bool = False,
     ) -> Release[list[dict[str, str]]]:
         """Why is this record an outlier?
 
@@ -237,8 +239,8 @@ class Questions:
         detector    tukey, distance, bins or clamped-grubbs, with a margin; grubbs, histogram, lof or pyod, without;
                     settings as in lof:k=20,threshold=1.5
         mode        dp: differential privacy, the default with a margin; ocdp: the paper's weaker relation: dp, ocdp
-        top         how many contexts to release; they share the loss
-        clear       for the plan only: by which share of a context the record stands out, if it can
+        top         how many contexts to release; they share ε
+        clear       planning assumption: the record's margin, as a share of the context
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
@@ -246,39 +248,39 @@ class Questions:
 
         With mode ocdp:
         utility     prefer contexts with many records, or much in common with `near`: population, overlap
-        near        the public context that overlap counts, as bits
-        search      how to search; default: by what is public: direct, best-first, uniform, walk, dfs, bfs, guided
+        near        reference context for utility overlap, as bits
+        search      how to search; default: by public facts: direct, best-first, uniform, walk, dfs, bfs, guided
         samples     how many contexts uniform, walk, dfs and bfs visit
         start       where walk, dfs and bfs start, as bits; default: a valid context
-        unseen      I chose `start` without looking at the data, which it needs
+        unseen      confirm that `start` was chosen without looking at the data (required)
 
         With mode dp:
-        doubt       part of the loss that decides whether to say none; 0: never
+        doubt       share of ε that decides whether to answer none; 0: always name a context
         """
         raise NotImplementedError
 
     def scale(
         self,
         *,
-        columns: tuple[str, ...] | None = None,
         units: tuple[tuple[str, ...], ...] | None = None,
         location: bool = False,
         subset: bool = False,
         verify: bool = True,
+        columns: tuple[str, ...] | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
-        key: str | None = None,
-        anyway: bool = False,
+        idempotency_key: str | None = None,
+        force: bool = False,
     ) -> Release[dict[str, Any]]:
         """How wide is each column?
 
-        columns   the columns to measure; all number columns unless given
         units     columns of one unit, which share one spread and cost as much as one column
         location  release the median of each column too, for bounds and for a watch, with half of the loss
         subset    with more columns than the loss allows for, measure a random part of them, publicly drawn
         verify    spend an eighth of ε on the share of equal pairs of each column, which spreads ignore
+        columns   the columns to measure; default: all number columns
         epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta     δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho       zero-concentrated privacy loss ρ, instead of ε and δ
@@ -289,36 +291,36 @@ class Questions:
     def radius(
         self,
         *,
-        neighbours: int,
         share: Exact,
-        columns: tuple[str, ...] | None = None,
+        neighbours: int,
         smallest: float | None = None,
         largest: float | None = None,
+        verify: bool = True,
+        columns: tuple[str, ...] | None = None,
+        normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
         slack: int | None = None,
         graded: bool = False,
-        normalise: bool = True,
-        verify: bool = True,
-        scale: int | ReleaseLike | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
-        key: str | None = None,
-        anyway: bool = False,
+        idempotency_key: str | None = None,
+        force: bool = False,
     ) -> Release[dict[str, Any]]:
         """At which radius is that share of the records outliers?
 
-        neighbours  with fewer than this many others near, a record is an outlier
         share       the wanted share of outliers among the records: 1%, 0.01 or 1/100
-        columns     the columns distances are taken over; all number columns unless given
-        smallest    the smallest radius that is looked at; default: 1/16
-        largest     the largest radius that is looked at; default of both: 16, with wider steps from 4 on
+        neighbours  with fewer than this many others near, a record is an outlier
+        smallest    the smallest radius of the grid; default: 1/16
+        largest     the largest radius of the grid; default of both: 16, with wider steps from 4 on
+        verify      spend a quarter of ε on the number of outliers at the drawn radius, which shows the share
+        columns     the columns distances are taken over; default: all number columns
+        normalise   root-mean-square distance over columns (as in Okada et al. 2015) instead of Euclidean
+        scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
         slack       degree cap: how many others one record can support; a lower one means less noise and more
                     overcounting (default: by a rule)
-        graded      the share of the outlier mass, which needs less loss, instead of outliers
-        normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
-        verify      spend a quarter of ε on the number of outliers at the drawn radius, which shows the share
-        scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
+        graded      use the outlier mass, which counts how many neighbours are missing: half the error
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
@@ -333,28 +335,28 @@ class Questions:
         radii: tuple[float, ...] | None = None,
         shares: tuple[str, ...] | None = None,
         columns: tuple[str, ...] | None = None,
-        slack: int | None = None,
-        graded: bool = False,
         normalise: bool = True,
         scale: int | ReleaseLike | None = None,
+        slack: int | None = None,
+        graded: bool = False,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
-        key: str | None = None,
-        anyway: bool = False,
+        idempotency_key: str | None = None,
+        force: bool = False,
     ) -> Release[dict[str, Any]]:
         """How many outliers are there at every radius?
 
         neighbours  with fewer than this many others near, a record is an outlier
-        radii       the radii, rising; left out, and without shares: 12 from 0.18 to 8
+        radii       the radii, increasing; default without shares: 12 from 0.18 to 8
         shares      find a radius for each of these shares of outliers instead: 1%, 0.01 or 1/100
-        columns     the columns distances are taken over; all number columns unless given
+        columns     the columns distances are taken over; default: all number columns
+        normalise   root-mean-square distance over columns (as in Okada et al. 2015) instead of Euclidean
+        scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
         slack       degree cap: how many others one record can support; a lower one means less noise and more
                     overcounting (default: by a rule)
-        graded      the outlier mass, which counts how many neighbours are lacking: half the error
-        normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
-        scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
+        graded      use the outlier mass, which counts how many neighbours are missing: half the error
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
@@ -373,14 +375,15 @@ class Questions:
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
-        key: str | None = None,
-        anyway: bool = False,
+        idempotency_key: str | None = None,
+        force: bool = False,
     ) -> Release[dict[str, Any]]:
         """Which records are unusual?
 
-        contamination  the share of the records to flag, 2% or 0.02; default: scores, and no flags
-        columns        the columns to look at; all number columns unless given
-        spreads        where spreads come from: measured privately, or the schema's scales, for nothing: private, schema
+        contamination  share of the records to flag, such as 2% or 0.02; default: scores without flags
+        columns        columns to use; default: all number columns
+        spreads        source of the spreads: measured privately, or the schema's scales, which cost nothing: private,
+                       schema
         scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta          δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
@@ -394,12 +397,12 @@ class Questions:
         *,
         low: float | None = None,
         high: float | None = None,
-        level: Literal["event", "person"] = "event",
+        level: Literal["entry", "person"] = "entry",
         guess: float = 0.0,
-        furthest: float | None = None,
+        clip_distance: float | None = None,
         variance: float | None = None,
         columns: tuple[str, ...] | None = None,
-        phase: Literal[
+        season: Literal[
             "always",
             "hour-of-day",
             "half-hour-of-day",
@@ -417,27 +420,27 @@ class Questions:
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
-        key: str | None = None,
-        anyway: bool = False,
+        idempotency_key: str | None = None,
+        force: bool = False,
     ) -> Release[dict[str, Any]]:
-        """What is usual, as a whole or at each phase of a season?
+        """What is typical, as a whole or in each bucket of a season?
 
-        low       public lower bound of every entry; by phase, default: the schema's
-        high      public upper bound of every entry; by phase, default: the schema's
-        level     who is protected, as for the watch: event, person
-        guess     public guess of the mean of the sum: the nearer, the better
-        furthest  distances from the guess count as no more than this; default: as far as can be
-        variance  public guess of the variance, for the plan; default: of entries anywhere in their bounds
-        columns   the columns of an observation; all number columns unless given
-        phase     learn centre and spread of every column at each phase; always: one phase; as-written: each time:
-                  always, hour-of-day, half-hour-of-day, day-of-week, hour-of-week, half-hour-of-week, month-of-year,
-                  day-of-year, as-written
-        time      the column of times that phases are read off, public by the schema
-        change    by phase: assume that an entry changes by no more; default: the bounds enforce it
-        epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta     δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
-        rho       zero-concentrated privacy loss ρ, instead of ε and δ
-        loss      the same as a Loss
+        low            public lower bound of every entry; with a season, default: the schema's
+        high           public upper bound of every entry; with a season, default: the schema's
+        level          who is protected, as for the watch: entry, person
+        guess          public guess of the mean of the sum: the nearer, the better
+        clip_distance  clip distances from the guess at this; default: the largest that the bounds allow
+        variance       public guess of the variance, for the plan; default: of entries anywhere in their bounds
+        columns        columns of an observation; default: all number columns
+        season         estimate centre and spread of every column in each bucket of this season; always: one bucket; as-
+                       written: one for each different time: always, hour-of-day, half-hour-of-day, day-of-week, hour-
+                       of-week, half-hour-of-week, month-of-year, day-of-year, as-written
+        time           column of times that buckets are read from, public in the schema
+        change         with a season: assume that an entry changes by no more; default: the bounds enforce it
+        epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta          δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
+        rho            zero-concentrated privacy loss ρ, instead of ε and δ
+        loss           the same as a Loss
         """
         raise NotImplementedError
 
@@ -450,8 +453,8 @@ class Questions:
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
-        key: str | None = None,
-        anyway: bool = False,
+        idempotency_key: str | None = None,
+        force: bool = False,
     ) -> Release[list[dict[str, Any]]]:
         """How many records of each group does a detector flag?
 
@@ -474,15 +477,15 @@ class Plans:
         neighbours: int,
         radius: float | None = None,
         share: Exact | None = None,
-        columns: tuple[str, ...] | None = None,
         mechanism: Literal["extension", "global", "smooth"] = "extension",
-        slack: int | None = None,
-        normalise: bool = True,
         metric: Literal["euclidean", "manhattan", "chebyshev", "haversine"] | Any = "euclidean",
-        scale: int | ReleaseLike | None = None,
         interval: Literal["noise", "two-sided"] = "noise",
         by: tuple[str, ...] | None = None,
         public_groups: bool = False,
+        columns: tuple[str, ...] | None = None,
+        normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
+        slack: int | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -494,19 +497,19 @@ class Plans:
     def subspaces(
         self,
         *,
-        neighbours: int,
         radius: float,
+        neighbours: int,
         top: int = 1,
         size: int | None = None,
         upto: int | None = None,
         among: tuple[tuple[str, ...], ...] | None = None,
-        columns: tuple[str, ...] | None = None,
         score: Literal["mass", "count"] = "mass",
         mechanism: Literal["permute-and-flip", "exponential"] | None = None,
         counts: bool = False,
         share: Exact = Fraction(1, 2),
         verify: bool = True,
         gap: float | None = None,
+        columns: tuple[str, ...] | None = None,
         normalise: bool = True,
         scale: int | ReleaseLike | None = None,
         epsilon: Exact | None = None,
@@ -522,7 +525,7 @@ class Plans:
         *,
         threshold: float | None = None,
         kappa: float | None = None,
-        level: Literal["event", "person", "paper"] = "event",
+        level: Literal["entry", "window", "person", "paper"] = "entry",
         statistic: Literal["sum", "weighted", "mahalanobis", "max"] = "sum",
         low: float | None = None,
         high: float | None = None,
@@ -533,7 +536,7 @@ class Plans:
         outlier_share: float | None = None,
         columns: tuple[str, ...] | None = None,
         time: str | None = None,
-        baseline: Seasons | ReleasedBaseline | int | None = None,
+        baseline: SeasonalBaseline | ReleasedBaseline | int | None = None,
         relearn: int | None = None,
         relearn_share: Exact = Fraction(1, 5),
         weights: tuple[float, ...] | None = None,
@@ -565,7 +568,7 @@ class Plans:
         detector: str | Detector = "tukey",
         mode: Literal["dp", "ocdp"] | None = None,
         top: int = 1,
-        utility: Literal["population", "overlap"] | Any = "population",
+        utility: Literal["population", "overlap"] | Utility = "population",
         near: str | None = None,
         search: Literal["direct", "best-first", "uniform", "walk", "dfs", "bfs", "guided"] | None = None,
         samples: int = 50,
@@ -584,11 +587,11 @@ class Plans:
     def scale(
         self,
         *,
-        columns: tuple[str, ...] | None = None,
         units: tuple[tuple[str, ...], ...] | None = None,
         location: bool = False,
         subset: bool = False,
         verify: bool = True,
+        columns: tuple[str, ...] | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -600,16 +603,16 @@ class Plans:
     def radius(
         self,
         *,
-        neighbours: int,
         share: Exact,
-        columns: tuple[str, ...] | None = None,
+        neighbours: int,
         smallest: float | None = None,
         largest: float | None = None,
+        verify: bool = True,
+        columns: tuple[str, ...] | None = None,
+        normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
         slack: int | None = None,
         graded: bool = False,
-        normalise: bool = True,
-        verify: bool = True,
-        scale: int | ReleaseLike | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -625,10 +628,10 @@ class Plans:
         radii: tuple[float, ...] | None = None,
         shares: tuple[str, ...] | None = None,
         columns: tuple[str, ...] | None = None,
-        slack: int | None = None,
-        graded: bool = False,
         normalise: bool = True,
         scale: int | ReleaseLike | None = None,
+        slack: int | None = None,
+        graded: bool = False,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -657,12 +660,12 @@ class Plans:
         *,
         low: float | None = None,
         high: float | None = None,
-        level: Literal["event", "person"] = "event",
+        level: Literal["entry", "person"] = "entry",
         guess: float = 0.0,
-        furthest: float | None = None,
+        clip_distance: float | None = None,
         variance: float | None = None,
         columns: tuple[str, ...] | None = None,
-        phase: Literal[
+        season: Literal[
             "always",
             "hour-of-day",
             "half-hour-of-day",

@@ -41,7 +41,7 @@ def bill(tmp_path: Path) -> tuple[Evidence, Rows]:
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.grant("ward", Loss("5/4"), by="sue")
         for number in range(3):
-            paid = ledger.charge("ward", Question(), analyst="ana", key=f"ana/{number}")
+            paid = ledger.charge("ward", Question(), analyst="ana", idempotency_key=f"ana/{number}")
             ledger.record(paid, {"value": number})
             told = {"key": str(number), "charge": paid.id, "value": number, "booked": "1/4", "replayed": False}
             seen.deliveries.append(Delivery(analyst="ana", dataset="ward", **told))
@@ -116,7 +116,7 @@ def release_twice(seen: Evidence, rows: Rows) -> None:
 
 
 def lose_an_answer(seen: Evidence, rows: Rows) -> None:
-    rows.append(rows_of(rows, "charge")[0] | {"id": 50, "key": None})
+    rows.append(rows_of(rows, "charge")[0] | {"id": 50, "idempotency_key": None})
 
 
 def fail(seen: Evidence, rows: Rows) -> None:

@@ -24,7 +24,7 @@ from wallflower.ledger import Ledger
 from wallflower.papers.page import write_page
 from wallflower.privacy import Loss
 from wallflower.release import Release
-from wallflower.report import drawing
+from wallflower.report import plots
 
 HERE = Path(__file__).parents[1]
 ASK = ("--bar", "7", "--columns", "a,b")
@@ -37,7 +37,7 @@ COMMANDS = [
     ["data", "describe"],
     ["budget", "show"],
     ["budget", "grant"],
-    ["budget", "allocate"],
+    ["budget", "quota"],
     ["ledger", "list"],
     ["ledger", "verify"],
     ["ledger", "export"],
@@ -71,7 +71,7 @@ def shell(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Shell:
     (tmp_path / "ward.csv").write_text("a,b,who\n" + "".join(f"{row},{row * row},x\n" for row in range(30)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.setattr(drawing, "QUERIES", (Above, Ranking))
+    monkeypatch.setattr(plots, "QUERIES", (Above, Ranking, *plots.QUERIES))
     monkeypatch.setenv("WALLFLOWER_LEDGER", str(tmp_path / "ledger.db"))
     monkeypatch.setenv("WALLFLOWER_ANALYST", "ana")
     return Shell(tmp_path, capsys)
@@ -96,8 +96,8 @@ def test_an_answer_is_a_table_otherwise(shell: Shell) -> None:
     for words in (
         "How many records are above the bar?",
         "95 % interval",
-        "Pure differential privacy at ε=1/2",
-        "ε=1/2 is left",
+        "Differential privacy with ε = 0.5",
+        "ε = 0.5 is left",
     ):
         assert words in shell.out
     assert not any(line.endswith(" ") for line in shell.out.splitlines())
@@ -107,11 +107,11 @@ def test_an_answer_of_no_use_is_refused_and_sold_to_whoever_wants_it_anyway(shel
     asked = ("above", "ward.csv", *ASK, "--epsilon", "0.001")
     assert shell(*asked) == 3
     assert "the noise drowns the answer" in shell.err
-    assert "--anyway" in shell.err
+    assert "--force" in shell.err
     assert "Nothing was charged" in shell.err
-    assert shell(*asked, "--anyway") == 0
+    assert shell(*asked, "--force") == 0
     assert "mostly noise: by the plan: the noise drowns the answer" in shell.out
-    told = shell.json(*asked, "--anyway")
+    told = shell.json(*asked, "--force")
     assert told["quality"]["noise"] == told["quality"]["verdict"] == "mostly noise"
     assert told["ledger_id"] == 3
 
@@ -202,7 +202,7 @@ def test_a_dry_run_says_the_cost_and_spends_nothing(shell: Shell, monkeypatch: A
 
 
 def test_the_same_key_is_paid_once_and_said(shell: Shell) -> None:
-    ask = ("above", "ward.csv", *ASK, "--epsilon", "0.5", "--key", "k")
+    ask = ("above", "ward.csv", *ASK, "--epsilon", "0.5", "--idempotency-key", "k")
     first = shell.json(*ask)
     assert shell.json(*ask) == first | {"replayed": True}
     assert "nothing was charged" in shell.err
@@ -286,7 +286,7 @@ def test_a_bug_shows_its_place_and_never_a_record(shell: Shell, monkeypatch: Any
         shell("above", "ward.csv", *ASK, "--epsilon", "0.5")
     sys.excepthook(caught.type, caught.value, caught.tb)
     said = shell._capsys.readouterr().err
-    assert "internal error (RuntimeError) at test_cli.py:" in said
+    assert "internal error (RuntimeError) at tests.cli.test_cli:" in said
     assert "4711" not in said
 
 
@@ -339,19 +339,19 @@ def test_budgets_are_shown_granted_and_allocated(shell: Shell) -> None:
     grant = ("budget", "grant", "ward", "--epsilon", "3", "--reason", "pilot", "--yes")
     granted = shell.json(*grant, "--delta", "1e-6")
     assert (granted["accounting"], granted["limit"]["epsilon"]) == ("either", "3")
-    assert shell("budget", "allocate", "ward", "bo", "--epsilon", "1") == 2
+    assert shell("budget", "quota", "ward", "bo", "--epsilon", "1") == 2
     assert "accounting sum or concentrated" in shell.err
     assert shell(*grant) == 0
     assert "ward may lose ε=3 in all" in shell.out
-    assert shell("budget", "allocate", "ward", "bo", "--epsilon", "1") == 0
+    assert shell("budget", "quota", "ward", "bo", "--epsilon", "1") == 0
     assert "ε=1 of ward is kept for bo" in shell.out
-    assert shell("budget", "allocate", "ward", "cy", "--epsilon", "3") == 3
+    assert shell("budget", "quota", "ward", "cy", "--epsilon", "3") == 3
     assert shell("budget", "show") == 0
     assert "bo" in shell.out
     shown = shell.json("budget", "show")["datasets"]["ward"]
-    assert (shown["free"]["epsilon"], shown["shares"][0]["left"]["amount"]) == ("2", "1")
-    assert shell("budget", "allocate", "ward", "bo", "--epsilon", "0") == 0
-    assert shell.json("budget", "show", "ward")["shares"] == []
+    assert (shown["free"]["epsilon"], shown["quotas"][0]["left"]["amount"]) == ("2", "1")
+    assert shell("budget", "quota", "ward", "bo", "--epsilon", "0") == 0
+    assert shell.json("budget", "show", "ward")["quotas"] == []
 
 
 def test_one_account_is_shown_exactly(shell: Shell) -> None:
@@ -367,7 +367,7 @@ def test_a_grant_is_given_with_care(shell: Shell) -> None:
     assert shell(*grant, "--yes") == 2
     assert "Pass --reason" in shell.err
     assert shell(*grant, "--reason", "pilot") == 2
-    assert "never heard of ward" in shell.err
+    assert "does not know ward" in shell.err
     assert shell(*grant, "--reason", "pilot", "--yes") == 0
     assert shell("budget", "grant", "ward", "--epsilon", "11", "--reason", "all of it") == 2
     assert "promises next to nothing" in shell.err
@@ -433,7 +433,7 @@ def test_the_ledger_is_listed_checked_and_exported(shell: Shell) -> None:
 
 
 def finding(name: str, *, caught: bool, ok: bool, words: str) -> Any:
-    return SimpleNamespace(name=name, claimed=1, lower=0.9, caught=caught, expected=caught, ok=ok, words=words)
+    return SimpleNamespace(name=name, claimed=1, lower=0.9, caught=caught, expected=caught, ok=ok, text=words)
 
 
 def test_an_audit_fails_when_a_finding_does(shell: Shell, monkeypatch: Any) -> None:
@@ -528,7 +528,7 @@ def test_the_contract_for_outside_checks(shell: Shell, capsys: Any) -> None:
     asked = ["count", "ward.csv", "--columns", "a,b", "--neighbours", "3", "--radius", "1.3", "--epsilon", "0.5"]
     assert cli.main([*asked, "--json"]) == 3
     assert "not useful" in capsys.readouterr().err
-    assert cli.main([*asked, "--json", "--anyway"]) == 0
+    assert cli.main([*asked, "--json", "--force"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert {"value", "interval", "guarantee", "mechanism", "ledger_id"} <= set(made)
     assert {"kind", "epsilon", "delta", "adjacency"} <= set(made["guarantee"])

@@ -18,7 +18,7 @@ from wallflower.cli import main
 from wallflower.ledger import Ledger
 
 CALL = "import sys; from wallflower.cli import main; sys.exit(main())"
-COUNT = ("count", "ward.csv", "--neighbours", "3", "--radius", "9", "--epsilon", "0.5", "--anyway")
+COUNT = ("count", "ward.csv", "--neighbours", "3", "--radius", "9", "--epsilon", "0.5", "--force")
 
 
 @pytest.fixture
@@ -98,15 +98,15 @@ def test_an_answer_reaches_a_terminal_that_lacks_its_letters(folder: Path, encod
     done = run(folder, *COUNT, "--json", PYTHONIOENCODING=encoding)
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
-    assert "ε=1/2" in json.loads(done.stdout)["guarantee"]["words"]
+    assert "ε = 0.5" in json.loads(done.stdout)["guarantee"]["text"]
     read = run(folder, "release", "show", "1", PYTHONIOENCODING=encoding)
     assert read.returncode == 0, read.stderr
-    assert rb"\u03b5=1/2" in read.stdout
+    assert rb"\u03b5 = 0.5" in read.stdout
 
 
 @pytest.mark.slow
 def test_a_closed_output_is_refused_before_the_charge(folder: Path) -> None:
-    script = 'exec "$0" -c "$1" count ward.csv --neighbours 3 --radius 9 --epsilon 0.5 --anyway >&-'
+    script = 'exec "$0" -c "$1" count ward.csv --neighbours 3 --radius 9 --epsilon 0.5 --force >&-'
     done = subprocess.run(
         ["sh", "-c", script, sys.executable, CALL],
         cwd=folder,

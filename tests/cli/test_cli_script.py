@@ -57,7 +57,7 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 @pytest.mark.slow
 def test_files_are_written_though_nobody_reads_the_answer(tmp_path: Path) -> None:
-    words = ["detector", "fit", "ward.csv", "--contamination", "10%", "--epsilon", "0.9", "--json", "--anyway"]
+    words = ["detector", "fit", "ward.csv", "--contamination", "10%", "--epsilon", "0.9", "--json", "--force"]
     words += ["--model", "ward.json", "--csv", "ward-table.csv", "--report", "ward.html"]
     reading, writing = os.pipe()
     os.close(reading)
@@ -157,7 +157,7 @@ def test_counted_steps_are_a_bar_on_a_terminal_and_nothing_elsewhere() -> None:
 @pytest.mark.slow
 def test_what_is_piped_on_is_not_caught_by_the_spinner() -> None:
     found = "from types import SimpleNamespace as Thing\nfrom wallflower.cli import lab\n"
-    found += "finding = Thing(name='laplace', ok=True, caught=False, words='0.9')\n"
+    found += "finding = Thing(name='laplace', ok=True, caught=False, text='0.9')\n"
     found += "lab._evidence = Thing(audits=lambda kind, quick, questions: [finding])\n"
     output, said = on_a_terminal("audit", "above", code=found)
     assert output == "holds  laplace: 0.9\n"

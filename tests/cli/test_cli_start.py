@@ -68,7 +68,7 @@ def test_a_count_loads_neither_pandas_nor_what_brings_an_old_ledger_over(tmp_pat
         0.5,
         "--epsilon",
         "0.01",
-        "--anyway",
+        "--force",
         "--ledger",
         tmp_path / "l.db",
     )

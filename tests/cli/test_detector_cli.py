@@ -92,7 +92,7 @@ def test_why_and_map_draw_what_they_tell(model, tmp_path, capsys):
     assert "<svg" in (tmp_path / "map.svg").read_text()
     for words, said in (
         (asked, "no public bounds"),
-        ([*asked, "--between=near"], "is no range"),
+        ([*asked, "--between=near"], "is not a range"),
         (["detector", "why", model, new, "--row", "9"], "no record 9"),
     ):
         assert main(words) == 2

@@ -167,7 +167,7 @@ def test_bounds_are_bought_with_spreads_and_say_where_they_came_from(capsys: Any
         assert released.details["value"]["location"]["joined"] == pytest.approx(day["center"], abs=0.2 * day["scale"])
     text = Path("people.toml").read_text()
     assert f"# bounds, center and scale: released under ε=3/5, entry {released.charge} of the ledger" in text
-    assert main([*asked[:-2], "--location", "--force"]) != 0
+    assert main([*asked[:-2], "--location", "--overwrite"]) != 0
     assert "Add an epsilon" in capsys.readouterr().err
 
 
@@ -176,7 +176,7 @@ def test_the_command_is_one_line_however_long_it_is(capsys: Any) -> None:
     table().rename(long)
     assert main(["init", str(long), *SAID, "-o", "people.toml", "--dataset", "people"]) == 0
     (command,) = capsys.readouterr().out.strip().splitlines()
-    assert main([*shlex.split(command)[1:], "--dry-run", "--anyway"]) == 0
+    assert main([*shlex.split(command)[1:], "--dry-run", "--force"]) == 0
 
 
 def test_spreads_of_no_use_are_not_sold(capsys: Any) -> None:
@@ -192,7 +192,7 @@ def test_it_ends_with_a_command_that_runs(capsys: Any) -> None:
     (command,) = capsys.readouterr().out.splitlines()
     words = shlex.split(command)
     assert words[0] == "wallflower"
-    assert main([*words[1:], "--anyway", "--dry-run"]) == 0
+    assert main([*words[1:], "--force", "--dry-run"]) == 0
 
 
 def test_declared_types_are_told_as_declared() -> None:
@@ -209,7 +209,7 @@ def test_declared_types_are_told_as_declared() -> None:
         (("--types", "age=hue"), 2, "is not a type"),
         (("--bounds", "age=0"), 2, "two are needed"),
         (("-o", "people.json"), 2, ".toml"),
-        (("-o", "there.toml"), 4, "already"),
+        (("-o", "there.toml"), 4, "--overwrite"),
         (("--types", "age=leave", "--types", "pay=leave"), 2, "no column can be read"),
     ],
 )
@@ -229,7 +229,7 @@ def test_what_does_not_fit_yet_is_said_without_a_value(capsys: Any) -> None:
     told = capsys.readouterr().err
     assert "does not fit the draft yet" in told
     assert "8675309" not in told + Path("gaps.toml").read_text()
-    assert main(["init", "gaps.csv", "--missing", "age=40", "--force"]) == 0
+    assert main(["init", "gaps.csv", "--missing", "age=40", "--overwrite"]) == 0
     assert "does not fit" not in capsys.readouterr().err
 
 
@@ -353,7 +353,7 @@ def test_rows_of_time_are_offered_a_free_plan_and_no_count(capsys: Any) -> None:
     assert shown.split()[:3] == ["wallflower", "plan", "baseline"]
     assert main(shlex.split(shown)[1:]) == 0
     capsys.readouterr()
-    assert main(["init", str(chains()), "--no-ask", "--rows", "time", "--force"]) == 0
+    assert main(["init", str(chains()), "--no-ask", "--rows", "time", "--overwrite"]) == 0
     shown = capsys.readouterr()
     assert shown.out.strip() == ""
     assert "--bounds COLUMN=LOW,HIGH" in shown.err
@@ -368,7 +368,7 @@ def test_unscaled_columns_are_measured_before_anything_is_counted(capsys: Any) -
     assert "without one: age, kappa, creatinine" in " ".join(shown.err.split())
     assert main(shlex.split(shown.out)[1:]) == 0
     asked = ["count", "chains.parquet", "--schema", "chains.toml", "--neighbours", "5", "--share", "10%"]
-    assert main([*asked, "--scale", "1", "--epsilon", "0.4", "--json", "--anyway"]) == 0
+    assert main([*asked, "--scale", "1", "--epsilon", "0.4", "--json", "--force"]) == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert not any("scale" in words for words in told["quality"]["conditions"])
 
@@ -401,7 +401,7 @@ def test_only_some_columns_are_drafted(capsys: Any) -> None:
 
 def test_columns_that_are_not_asked_for_are_not_checked(capsys: Any) -> None:
     assert main(["init", str(chains(("creatinine",))), "--no-ask"]) == 0
-    asked = ["--schema", "chains.toml", "--neighbours", "5", "--radius", "2", "--epsilon", "0.5", "--json", "--anyway"]
+    asked = ["--schema", "chains.toml", "--neighbours", "5", "--radius", "2", "--epsilon", "0.5", "--json", "--force"]
     assert main(["count", "chains.parquet", *asked, "--columns", "age,kappa"]) == 0
     assert main(["count", "chains.parquet", *asked]) == 2
     assert "'creatinine' has missing values" in capsys.readouterr().err

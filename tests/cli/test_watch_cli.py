@@ -144,11 +144,11 @@ def test_a_misbuilt_line_is_named_after_those_before_it(shell: Shell, stdin: str
         ("-", STREAM[8:], "[1\n", 2, "line 1: it is not JSON"),
         ("-", (*STREAM[8:], "--columns", "y"), "x\n1\n", 2, "none of them"),
         ("-", (*STREAM[8:], "--dry-run"), "x\n1\n", 2, "--dry-run: does not go with"),
-        ("-", (*STREAM[8:], "--continue"), "x\n1\n", 2, "--state"),
-        ("rows.csv", ("--state", "s"), "", 2, "--state: does not go without"),
+        ("-", (*STREAM[8:], "--continue"), "x\n1\n", 2, "--checkpoint"),
+        ("rows.csv", ("--checkpoint", "s"), "", 2, "--checkpoint: does not go without"),
         ("none.csv", STREAM[8:], "", 4, "cannot be read"),
         ("none.parquet", STREAM[8:], "", 4, "cannot be read as Parquet"),
-        ("-", (*STREAM[8:], "--state", "no/s"), "x\n1\n", 4, "No such file"),
+        ("-", (*STREAM[8:], "--checkpoint", "no/s"), "x\n1\n", 4, "No such file"),
         ("-", (*STREAM[8:], "--mean", "1,a"), "x\n1\n", 2, "'a' is not a number"),
         ("-", (*STREAM[8:], "--covariance", "1,0;inf,1"), "x\n1\n", 2, "'inf' is not a number"),
         ("-", ("--json-lines", "--dataset", "poor"), "x\n1\n", 3, "is left"),
@@ -183,7 +183,7 @@ def test_scores_go_out_beside_the_flags(shell: Shell) -> None:
 
 def test_an_exhausted_watch_says_so_once_and_stops(shell: Shell) -> None:
     sure = (*ASK[:-1], "400", *STREAM[len(ASK) :])  # at 64 a person's noise hides such a flag once in 600 times
-    person = (*sure, "--level", "person", "--cutoff", "2", "--state", "s")
+    person = (*sure, "--level", "person", "--cutoff", "2", "--checkpoint", "s")
     stdin = "x\n" + "5\n" * 50
     flags = shell.flags("watch", "-", *person, stdin=stdin)
     assert flags == [True, True, None]
@@ -198,8 +198,8 @@ def test_an_exhausted_watch_says_so_once_and_stops(shell: Shell) -> None:
 
 
 def test_a_state_replays_and_goes_on(shell: Shell) -> None:
-    coin = ("watch", "-", *ASK[:-1], "0.01", "--json-lines", "--anyway")
-    coin += ("--dataset", "ward", "--state", "s")
+    coin = ("watch", "-", *ASK[:-1], "0.01", "--json-lines", "--force")
+    coin += ("--dataset", "ward", "--checkpoint", "s")
     told = shell.flags(*coin, stdin="x\n" + "1\n" * 50)
     assert shell.flags(*coin, "--from", "1", stdin="x\n" + "5\n" * 60)[:50] == told
     assert "Taken up again after 50 decisions" in shell.err
@@ -291,7 +291,7 @@ def test_a_decision_is_told_before_the_next_line_comes(granted: Path) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_is_clean_and_what_was_decided_stays(granted: Path) -> None:
-    process = start(granted, "--state", "s")
+    process = start(granted, "--checkpoint", "s")
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("x\n5\n")
@@ -300,9 +300,9 @@ def test_ctrl_c_is_clean_and_what_was_decided_stays(granted: Path) -> None:
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate()
     assert (process.returncode, output) == (130, "")
-    assert "Interrupted; 1 observations were decided and stay charged (entry 3); the same --state takes" in errors
+    assert "Interrupted; 1 observations were decided and stay charged (entry 3); the same --checkpoint takes" in errors
     assert "Traceback" not in errors
-    output, _ = start(granted, "--state", "s", "--from", "1").communicate("x\n0\n")
+    output, _ = start(granted, "--checkpoint", "s", "--from", "1").communicate("x\n0\n")
     assert output == told
 
 
@@ -310,12 +310,12 @@ def test_ctrl_c_is_clean_and_what_was_decided_stays(granted: Path) -> None:
 def test_a_closed_pipe_is_no_error(granted: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    process = start(granted, "--state", "s", stdout=writing)
+    process = start(granted, "--checkpoint", "s", stdout=writing)
     os.close(writing)
     _, errors = process.communicate("x\n5\n")
     assert process.returncode == 141
     assert "Broken" not in errors
-    output, _ = start(granted, "--state", "s", "--from", "1").communicate("x\n0\n")
+    output, _ = start(granted, "--checkpoint", "s", "--from", "1").communicate("x\n0\n")
     assert json.loads(output) == {"observation": 1, "outlier": True}
 
 
@@ -345,7 +345,7 @@ def test_a_learnt_baseline_goes_straight_into_a_watch(shell: Shell, tmp_path: Pa
     assert shell("baseline", "past.csv", *learn) == 0, shell.err
     (tmp_path / "learnt.json").write_text(shell.out)
     assert json.loads(shell.out)["value"]["centre"] == pytest.approx(4.0, abs=0.1)
-    asked = (*STREAM, "--anyway", "--baseline", "learnt.json")  # the bounds hide outliers above
+    asked = (*STREAM, "--force", "--baseline", "learnt.json")  # the bounds hide outliers above
     found = shell.flags("watch", "-", *asked, stdin="x\n4.1\n0\n3.9\n")
     assert found == [False, True, False]
     assert shell("plan", "baseline", "--records", "4000", "--dimension", "1", *learn[:-3]) == 0, shell.err
@@ -380,14 +380,14 @@ def _write_rides() -> None:
 
 def test_a_baseline_by_phase_is_named_by_its_entry_or_its_file(shell: Shell) -> None:
     _write_rides()
-    learn = ("--phase", "hour-of-day", "--time", "at", "--epsilon", "300", "--json")
+    learn = ("--season", "hour-of-day", "--time", "at", "--epsilon", "300", "--json")
     assert shell("baseline", "rides.csv", *SEASON, *learn) == 0, shell.err
     made = json.loads(shell.out)
     Path("learnt.json").write_text(shell.out)
     for named in (str(made["ledger_id"]), "learnt.json"):
         asked = ("--baseline", named, "--threshold", "5", "--epsilon", "64", "--json", "--plot", "flags.svg")
         assert shell("watch", "rides.csv", *SEASON, *asked) == 0, shell.err
-        assert json.loads(shell.out)["value"] == {"flagged": [51], "decided": 480, "phases": [3]}
+        assert json.loads(shell.out)["value"] == {"flagged": [51], "decided": 480, "buckets": [3]}
         assert "hour of day" in Path("flags.svg").read_text()
 
 
@@ -395,20 +395,20 @@ def test_a_baseline_by_phase_is_refused_where_it_cannot_serve(shell: Shell) -> N
     _write_rides()
     assert shell("watch", "rides.csv", *SEASON, "--baseline", "7", "--threshold", "5", "--epsilon", "1") == 2
     assert "entry 7 released no baseline" in shell.err
-    season = {"phase": "hour-of-day", "dataset": "rides", "time": "at", "columns": ["rides"], "width": [1.0]}
+    season = {"season": "hour-of-day", "dataset": "rides", "time": "at", "columns": ["rides"], "width": [1.0]}
     Path("b.json").write_text(json.dumps(season | {"centre": [[0.0] * 24], "spread": [[1.0] * 24]}))
     live = ("watch", "-", *SEASON, "--baseline", "b.json", "--json-lines", *ASK)
     for lines in ("rides\n1\n", '{"rides": 1}\n', "[1]\n"):
         assert shell(*live, stdin=lines) != 0
         assert "there is no column 'at'" in shell.err
     assert shell(*live, stdin="at,rides\nnoon,1\n") != 0
-    assert "a time cannot be read" in shell.err
+    assert "a time cannot be parsed" in shell.err
     assert "noon" not in shell.err
 
 
 def test_observations_are_judged_by_the_phase_they_come_in(shell: Shell) -> None:
     _write_rides()
-    learn = ("--phase", "hour-of-day", "--time", "at", "--epsilon", "300", "--json")
+    learn = ("--season", "hour-of-day", "--time", "at", "--epsilon", "300", "--json")
     assert shell("baseline", "rides.csv", *SEASON, *learn) == 0, shell.err
     asked = ("--baseline", str(json.loads(shell.out)["ledger_id"]), "--threshold", "5", "--epsilon", "64")
     frame = pd.read_csv("rides.csv")
@@ -424,8 +424,8 @@ def test_observations_are_judged_by_the_phase_they_come_in(shell: Shell) -> None
 
 def test_a_pipe_that_is_taken_up_again_brings_new_observations(shell: Shell) -> None:
     first = "x\n" + "0\n" * 20
-    assert shell("watch", "-", *STREAM, "--state", "live.db", stdin=first) == 0
-    assert shell("watch", "-", *STREAM, "--state", "live.db", stdin="x\n" + "5\n" * 5) == 0
+    assert shell("watch", "-", *STREAM, "--checkpoint", "live.db", stdin=first) == 0
+    assert shell("watch", "-", *STREAM, "--checkpoint", "live.db", stdin="x\n" + "5\n" * 5) == 0
     lines = [json.loads(line) for line in shell.out.splitlines()]
     assert [line["observation"] for line in lines] == [21, 22, 23, 24, 25]
     assert [line["outlier"] for line in lines] == [True] * 5
@@ -433,17 +433,17 @@ def test_a_pipe_that_is_taken_up_again_brings_new_observations(shell: Shell) -> 
 
 
 def test_stored_decisions_are_told_again_only_by_number(shell: Shell) -> None:
-    assert shell("watch", "-", *STREAM, "--state", "live.db", stdin="x\n0\n5\n0\n") == 0
-    assert shell("watch", "-", *STREAM, "--state", "live.db", "--from", "2", stdin="x\n0\n0\n5\n") == 0
+    assert shell("watch", "-", *STREAM, "--checkpoint", "live.db", stdin="x\n0\n5\n0\n") == 0
+    assert shell("watch", "-", *STREAM, "--checkpoint", "live.db", "--from", "2", stdin="x\n0\n0\n5\n") == 0
     lines = [json.loads(line) for line in shell.out.splitlines()]
     assert [(line["observation"], line["outlier"]) for line in lines] == [(2, True), (3, False), (4, True)]
-    assert shell("watch", "-", *STREAM, "--state", "live.db", "--from", "2", "--continue", stdin="x\n") == 2
+    assert shell("watch", "-", *STREAM, "--checkpoint", "live.db", "--from", "2", "--continue", stdin="x\n") == 2
 
 
 def test_a_file_starts_again_unless_it_is_said_to_go_on(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "ward.csv").write_text("x\n0\n5\n")
-    assert shell.flags("watch", "ward.csv", *STREAM, "--state", "live.db") == [False, True]
-    assert shell.flags("watch", "ward.csv", *STREAM, "--state", "live.db") == [False, True]
+    assert shell.flags("watch", "ward.csv", *STREAM, "--checkpoint", "live.db") == [False, True]
+    assert shell.flags("watch", "ward.csv", *STREAM, "--checkpoint", "live.db") == [False, True]
     assert "answered as stored" in shell.err
 
 

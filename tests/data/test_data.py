@@ -287,7 +287,7 @@ SCHEMAS = [
     ({"columns": ["a"], "categories": {"a": ["x"]}, "scale": {"a": 2}}, "no numbers"),
     ({"columns": ["a"], "rows": 0}, "above zero"),
     ({"columns": ["a"], "rows": 2.0}, "above zero"),
-    ({"columns": ["a"], "name": " "}, "budget hangs on it"),
+    ({"columns": ["a"], "name": " "}, "budget is tracked under it"),
     ({"columns": ["a"], "clip": "yes"}, "true or false"),
 ]  # fmt: skip
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from wallflower.data import Column, Points, Schema, Table, load
-from wallflower.data.fingerprints import ENOUGH, RARE, SKETCH, Fingerprint, fingerprint, overlap
+from wallflower.data.fingerprints import MAX_TWIN_RATE, MIN_COMMON_TAGS, SKETCH, Fingerprint, fingerprint, overlap
 from wallflower.errors import ParameterError
 
 KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))
@@ -240,15 +240,15 @@ def test_the_size_of_a_population_where_chance_is_worst_gives_no_match() -> None
 def chance(n: int, enough: int) -> float:
     """The worst chance that two samples of n show few twins and many common rows, over sizes of their population."""
     twins = np.linspace(0, 200, 2001)  # expected inside both tables; no more rows than these are common
-    allowed, sampled = n // (2 * RARE), min(1.0, SKETCH / (2 * n))
+    allowed, sampled = n // (2 * MAX_TWIN_RATE), min(1.0, SKETCH / (2 * n))
     without = stats.poisson.cdf(allowed, twins / 2) ** 2
     return float((without * stats.poisson.sf(enough - 1, twins * sampled)).max())
 
 
 def test_chance_is_below_what_the_docstring_says() -> None:
     sizes = [20, 100, 128, 200, 250, 300, 400, 600, 1000, 2000, 5000, 10_000, 100_000]
-    assert max(chance(n, ENOUGH) for n in sizes) < 1e-4
-    assert max(chance(n, ENOUGH // 2) for n in sizes) > 1e-4
+    assert max(chance(n, MIN_COMMON_TAGS) for n in sizes) < 1e-4
+    assert max(chance(n, MIN_COMMON_TAGS // 2) for n in sizes) > 1e-4
 
 
 # Keys and sources

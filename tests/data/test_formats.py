@@ -198,8 +198,8 @@ def test_a_sheet_of_a_workbook_is_a_table(tmp_path):
 
 def test_without_its_reader_a_workbook_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "python_calamine", None)
-    monkeypatch.delattr("wallflower.data.sources.workbooks._calamine.CalamineWorkbook", raising=False)
-    monkeypatch.setattr("wallflower.data.sources.workbooks._calamine", wf.machine.lazy.Lazy("python_calamine"))
+    monkeypatch.delattr("wallflower.data.sources.files._calamine.CalamineWorkbook", raising=False)
+    monkeypatch.setattr("wallflower.data.sources.files._calamine", wf.machine.lazy.Lazy("python_calamine"))
     path = workbook(tmp_path / "t.xlsx", {"s": [["a"], [1], [2]]})
     assert "pip install 'wallflower[excel]'" in str(refusal(SourceError, path))
 

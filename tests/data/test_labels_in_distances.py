@@ -97,7 +97,7 @@ def test_the_answer_of_count_goes_by_the_stated_distance(normalise, tmp_path):
     cells, _ = made()
     query = wf.Count(neighbours=3, radius=0.71, loss=Loss("100000"), slack=50, normalise=normalise)
     view = query.view(table(tmp_path))
-    assert query.answer(view, system_noise()) == outliers(cells, view.columns, 0.71, 3, normalise=normalise)
+    assert query.answer(view, system_noise()).value == outliers(cells, view.columns, 0.71, 3, normalise=normalise)
 
 
 @pytest.mark.parametrize("normalise", [True, False])
@@ -148,7 +148,7 @@ def test_groups_are_counted_by_the_stated_distance(tmp_path):
     cells, _ = made()
     query = wf.Count(neighbours=3, radius=0.71, loss=Loss("100000"), slack=50, by=("sex",))
     view = query.view(table(tmp_path))
-    found = {row["sex"]: row["outliers"] for row in query.answer(view, system_noise())}
+    found = {row["sex"]: row["outliers"] for row in query.answer(view, system_noise()).value}
     for code, label in enumerate("FM"):
         rows = np.flatnonzero(cells["sex"] == code)
         near = [sum(distance(cells, i, j, ("x", "ward")) <= 0.71 for j in rows if j != i) for i in rows]

@@ -17,10 +17,10 @@ from pyspark import cloudpickle
 
 from wallflower.data import Schema
 from wallflower.data.scans import load_into
-from wallflower.engines import spark as engines
-from wallflower.engines.spark import SparkEngine, tasks
+from wallflower.engines.spark import engine as engines
+from wallflower.engines.spark.engine import SparkEngine, tasks
 from wallflower.engines.spark.session import start
-from wallflower.neighbours.tiles.repair import certify_tiles
+from wallflower.neighbours.tiles import certify_tiles
 
 MASTER = "local[2,4]"  # two cores, and every task is tried four times
 

@@ -65,7 +65,7 @@ def levels(noise: Recorder) -> dict[int, list[tuple[int, int]]]:
 
 @pytest.fixture(autouse=True)
 def several_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wallflower.neighbours.tiles.inliers.tile_size", lambda dimension, neighbours: TILE_RECORDS)
+    monkeypatch.setattr("wallflower.neighbours.tiles.tile_size", lambda dimension, neighbours: TILE_RECORDS)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in IN_MEMORY_ONLY])

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallflower.engines.order import sort_block, sort_rows
-from wallflower.engines.scratch import Scratch
+from wallflower.engines.local import Scratch, sort_block, sort_rows
 from wallflower.errors import SourceError
 
 WRITER = """
 import sys, time, numpy as np
-from wallflower.engines.scratch import Scratch
+from wallflower.engines.local import Scratch
 scratch = Scratch()
 scratch.append(np.full(1000, 4711.25))
 print("written", flush=True)

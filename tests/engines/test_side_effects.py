@@ -27,7 +27,7 @@ from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
-from wallflower.queries.explain.rules import SEARCHES
+from wallflower.queries.explain.draws.ocdp import SEARCHES
 from wallflower.query import Query
 from wallflower.release import pay
 from wallflower.schema import Column, Schema
@@ -151,8 +151,9 @@ def public_part(release: Any, plan: Any) -> str:
     """All of a release but the answer and what is computed from it."""
     private = {
         "value",
+        "messages",  # the arguments of sentences, for translation
         "interval",
-        "words",
+        "text",
         "extras",
         "brief",
         "charged_at",
@@ -168,7 +169,7 @@ def public_part(release: Any, plan: Any) -> str:
 
 @pytest.fixture(autouse=True)
 def several_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wallflower.neighbours.tiles.inliers.tile_size", lambda dimension, neighbours: 8)
+    monkeypatch.setattr("wallflower.neighbours.tiles.tile_size", lambda dimension, neighbours: 8)
 
 
 def in_memory(source: pa.Table, _: Path) -> Any:
@@ -185,14 +186,14 @@ def run_all(made: Any, place: Path, only: tuple[str, ...]) -> dict[str, str]:
     with Ledger.open(place / "ledger.db") as book:
         book.grant("t", Loss("100000", delta="1/10"), by="steward", accounting="concentrated")
         book.allow_constrained("t", "1000000", by="steward")
-        scale = pay(wf.Scale(loss=MANY, columns=("a", "b")), made, book, analyst="ana", anyway=True).answer().ledger_id
+        scale = pay(wf.Scale(loss=MANY, columns=("a", "b")), made, book, analyst="ana", force=True).answer().ledger_id
         fitted = wf.Detector(loss=MANY, contamination=TENTH, columns=("a", "b"), spreads="schema")
-        detector = pay(fitted, made, book, analyst="ana", anyway=True).answer().ledger_id
+        detector = pay(fitted, made, book, analyst="ana", force=True).answer().ledger_id
         for mode, query in modes(scale, detector).items():
             if only and mode not in only:
                 continue
             try:
-                payment = pay(query, made, book, analyst="ana", anyway=True)
+                payment = pay(query, made, book, analyst="ana", force=True)
             except PrivacyError as refusal:
                 seen[mode] = f"{type(refusal).__name__}: {refusal}"
                 continue
@@ -272,7 +273,7 @@ def test_a_difference_that_leaves_float64_warns_of_nothing_on_tiles(tmp_path: Pa
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         data = wf.open(values, name="t", engine="tiles", ledger=tmp_path / "ledger.db")
-        data.count(neighbours=3, radius=0.5, epsilon="0.5", anyway=True)
+        data.count(neighbours=3, radius=0.5, epsilon="0.5", force=True)
 
 
 @pytest.mark.slow

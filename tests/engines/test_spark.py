@@ -18,27 +18,26 @@ from wallflower.cli import build
 from wallflower.data import Schema, TiledTable, load
 from wallflower.data import fingerprints as prints
 from wallflower.data.scans import load_into
-from wallflower.engines import spark as engines
+from wallflower.engines.local import Tiling
+from wallflower.engines.spark import engine as engines
 from wallflower.engines.spark import tasks
-from wallflower.engines.tiling import Tiling
 from wallflower.errors import DataError, EngineMismatch, ParameterError, SourceError
 from wallflower.ledger import Ledger
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.noisy_count import GAP, exact_steps
-from wallflower.neighbours.pairs import plant
+from wallflower.neighbours.pairs import build_tree
 from wallflower.neighbours.radii import Tally, outlier_curve
-from wallflower.neighbours.tiles import inliers as counting
-from wallflower.neighbours.tiles.repair import certify_tiles
+from wallflower.neighbours.tiles import certify_tiles, count_inliers
 from wallflower.noise import SystemNoise
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.queries.count import Count
-from wallflower.queries.detector.by_tiles import cells_of, flags_by, numbers_above
 from wallflower.queries.detector.model import Model
+from wallflower.queries.detector.tasks import cells_of, flags_by, numbers_above
 from wallflower.queries.explain import Explain
 from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
-from wallflower.release.views import view_of
+from wallflower.release.inputs import project
 
 pytestmark = pytest.mark.slow  # Java takes seconds to start
 
@@ -78,7 +77,7 @@ def folder(records, tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr("wallflower.neighbours.tiles.inliers.tile_size", lambda dimension, neighbours: 300)
+    monkeypatch.setattr("wallflower.neighbours.tiles.tile_size", lambda dimension, neighbours: 300)
 
 
 def anyhow(seed, tiles):
@@ -100,12 +99,12 @@ def test_any_tiles_of_any_order_have_the_answer_of_memory(seed, engine, monkeypa
     values = made.integers(0, 5, (40, 1 + seed % 3)).astype(float)
     k, reach, slack = 2 + seed % 3, 1.0, 2.0 + seed % 2
     total = ((values[:, None] - values[None]) ** 2).sum(-1) <= reach
-    known = certify(plant(values, reach), k, slack, GAP / 100)
+    known = certify(build_tree(values, reach), k, slack, GAP / 100)
     monkeypatch.setattr(engines, "plan_tiles", anyhow(seed, 3))
     shuffled = values[made.permutation(40)]
     sheet = engine.keep("x", [list(shuffled[:15].T), list(shuffled[15:].T)], 2)
     with sheet.tile(range(values.shape[1]), np.column_stack, size=10) as tiles:
-        assert counting.count_inliers(tiles, reach, k) == int((total.sum(1) - 1 >= k).sum())
+        assert count_inliers(tiles, reach, k) == int((total.sum(1) - 1 >= k).sum())
         found = certify_tiles(tiles, reach, k, slack, GAP)
     assert known.lower - GAP <= found.lower <= known.upper
     assert found.upper - found.lower <= GAP
@@ -146,7 +145,7 @@ def test_a_detector_counts_the_same_cells(engine, folder):
     assert (numbers_above(one, model) == numbers_above(two, model)).all()
     flags = wf.Flags(detector=1, by=("ward",), loss=wf.Loss("1"))
     assert flags_by(kept, flags.by, [3], model).tolist() == flags_by(memory, flags.by, [3], model).tolist()
-    assert view_of(flags, kept).groups == 3
+    assert project(flags, kept).groups == 3
 
 
 def test_spreads_and_locations_are_measured_on_the_cluster(engine, folder, tmp_path):
@@ -286,7 +285,7 @@ def test_the_same_noise_is_asked_for_and_gives_the_answer_of_memory(question, en
     named = records.append_column("id", pa.array([f"p{at}" for at in range(N)]))
     tables = load(named, schema=GROUPED), load_into(named, engine, schema=GROUPED)
     scripts = RecordedScript(), RecordedScript()
-    answers = [query.answer(view_of(query, table), noise) for table, noise in zip(tables, scripts, strict=True)]
+    answers = [query.answer(project(query, table), noise) for table, noise in zip(tables, scripts, strict=True)]
     assert answers[0] == answers[1]
     assert scripts[0].asked == scripts[1].asked
 
@@ -295,7 +294,7 @@ def test_a_record_is_not_named_by_its_row_where_records_can_move_others(engine, 
     """Spark packs files by their sizes, so one record can move all: the seventh would be another."""
     table = load_into(records, engine, schema=GROUPED.but_read({"without": ("id",)}))
     with pytest.raises(EngineMismatch, match=r"Name it by a column of identifiers"):
-        view_of(replace(EXPLAINED, record="7", identifier=None), table)
+        project(replace(EXPLAINED, record="7", identifier=None), table)
 
 
 def test_a_task_that_fails_quotes_nothing(engine):
@@ -329,7 +328,7 @@ def test_scratch_is_private_and_shows_no_record(own):
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     sheet = engine.keep("x", [[np.full(1000, PLANTED), np.arange(1000.0)]], 1)
     with sheet.tile([0, 1], np.column_stack, size=300) as tiles:
-        counting.count_inliers(tiles, 1.0, 3)
+        count_inliers(tiles, 1.0, 3)
         files = [path for path in place.rglob("*") if path.is_file()]
         assert any(path.name.startswith("shuffle") for path in files)
         assert any(path.name.startswith("rdd") for path in files)

@@ -27,7 +27,7 @@ OPEN = textwrap.dedent(
     from pyspark.sql import SparkSession
     from wallflower.data import Schema
     from wallflower.data.scans import load_into
-    from wallflower.engines.spark import SparkEngine
+    from wallflower.engines.spark.engine import SparkEngine
     from wallflower.errors import DataError, ParameterError
     from wallflower.neighbours.noisy_count import exact_steps as count_outliers
 

@@ -35,7 +35,7 @@ from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
 from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
-from wallflower.release.views import view_of
+from wallflower.release.inputs import project
 from wallflower.schema.columns import Selection
 
 N = 3000
@@ -63,7 +63,7 @@ def folder(records, tmp_path):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     monkeypatch.setattr(scans, "CHUNK", 257)
-    monkeypatch.setattr("wallflower.neighbours.tiles.inliers.tile_size", lambda dimension, neighbours: 400)
+    monkeypatch.setattr("wallflower.neighbours.tiles.tile_size", lambda dimension, neighbours: 400)
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_the_answer_before_noise_is_that_of_the_table_in_memory(folder):
 
 @pytest.mark.parametrize("paired", [2**22, 2000, 500])
 def test_scales_and_locations_are_chosen_by_the_errors_of_the_table_in_memory(folder, paired, monkeypatch):
-    monkeypatch.setattr(spreads, "PAIRED", paired)
+    monkeypatch.setattr(spreads, "MAX_PAIRED_RECORDS", paired)
     asked = Scale(loss=Loss("1"), location=True)
     memory, tiled = (asked.view(load_into(folder, engine, schema=FACTS)) for engine in ("memory", "tiles"))
     pooled = Scale(loss=Loss("1"), columns=("y", "x"))
@@ -142,12 +142,12 @@ def test_the_data_set_answers_and_pays_once(folder, tmp_path):
 
 @pytest.mark.parametrize("question", [*QUERIES, *COMPANIONS], ids=lambda question: question.kind)
 def test_what_tiles_cannot_answer_is_refused_before_it_is_charged(question, folder, tmp_path):
-    if question.by_tiles:
+    if question.supports_tiles:
         return
     with Ledger.open(tmp_path / "book.db") as book:
         people = wf.open(folder, schema=FACTS, ledger=book, engine="tiles")
         with pytest.raises(EngineMismatch, match=rf"{question.kind}: .*engine='memory'"):
-            people.ask(question.example(), anyway=True)
+            people.ask(question.example(), force=True)
         with pytest.raises(EngineMismatch):
             people.plan.of(question.example())
         assert book.history(people.name, event="charge") == []
@@ -163,7 +163,7 @@ def test_parts_of_a_count_that_need_the_whole_table_are_refused(asked, folder, t
     with Ledger.open(tmp_path / "book.db") as book:
         people = wf.open(folder, schema=FACTS, ledger=book, engine="tiles")
         with pytest.raises(EngineMismatch, match="count with"):
-            people.ask(query, anyway=True)
+            people.ask(query, force=True)
         assert book.history(people.name, event="charge") == []
 
 
@@ -171,8 +171,8 @@ def test_parts_of_a_count_that_need_the_whole_table_are_refused(asked, folder, t
 def test_the_outlier_mass_needs_the_whole_table(question, folder):
     """A flow is not a sum over tiles."""
     asked = question.example()
-    with pytest.raises(EngineMismatch, match="Leave graded out"):
-        view_of(replace(asked, slack=None, graded=True, columns=("x", "y")), load_into(folder, "tiles", schema=FACTS))
+    with pytest.raises(EngineMismatch, match="Omit graded"):
+        project(replace(asked, slack=None, graded=True, columns=("x", "y")), load_into(folder, "tiles", schema=FACTS))
 
 
 @pytest.mark.slow
@@ -188,7 +188,7 @@ def test_curves_and_radii_are_those_of_the_table_in_memory(records):
         Profile(neighbours=4, radii=radii, slack=24, columns=("x", "y"), loss=Loss("1")),
         Count(neighbours=4, share="2%", slack=24, columns=("x", "y"), loss=Loss("1")),
     ):
-        told = [asked.answer(view_of(asked, table), Scripted()) for table in (memory, tiled)]
+        told = [asked.answer(project(asked, table), Scripted()) for table in (memory, tiled)]
         assert told[0] == told[1]
 
 
@@ -210,9 +210,9 @@ def test_groups_are_counted_as_in_memory(by, records):
     memory, tiled = load(records, schema=GROUPED), load_into(records, "tiles", schema=GROUPED)
     public = by == ("ward",)
     asked = Count(neighbours=4, radius=0.1, by=by, columns=("x",), slack=24, loss=Loss("1"), public_groups=public)
-    told = [asked.answer(view_of(asked, table), Scripted()) for table in (memory, tiled)]
+    told = [asked.answer(project(asked, table), Scripted()) for table in (memory, tiled)]
     assert told[0] == told[1]
-    assert len(told[0]) == (4 if public else 12)
+    assert len(told[0].value) == (4 if public else 12)
 
 
 def test_progress_of_groups_says_the_same_of_other_records():
@@ -223,7 +223,7 @@ def test_progress_of_groups_says_the_same_of_other_records():
         table = load_into(pa.table({"x": made.normal(size=600), "ward": wards}), "tiles", schema=facts)
         hearer = Hearer()
         with progress.report_to(hearer):
-            asked.answer(view_of(asked, table), Scripted())
+            asked.answer(project(asked, table), Scripted())
         told.append(hearer.heard)
     assert told[0] == told[1] != []
 
@@ -234,10 +234,10 @@ def test_subspaces_are_chosen_as_in_memory(asked, records):
     few = records.slice(0, 1600)
     memory, tiled = load(few, schema=facts), load_into(few, "tiles", schema=facts)
     query = Subspaces(**{"neighbours": 4, "radius": 0.05, "loss": Loss("2"), **asked})
-    family = query.family.subspaces(view_of(query, memory).columns)
-    scores = [query.score_family(view_of(query, table), family) for table in (memory, tiled)]
+    family = query.family.subspaces(project(query, memory).columns)
+    scores = [query.score_family(project(query, table), family) for table in (memory, tiled)]
     assert scores[0] == scores[1]
-    told = [query.answer(view_of(query, table), Scripted()) for table in (memory, tiled)]
+    told = [query.answer(project(query, table), Scripted()) for table in (memory, tiled)]
     assert told[0] == told[1]
 
 
@@ -246,8 +246,8 @@ def test_subspaces_that_memory_cannot_hold_are_refused_by_public_facts(folder, m
     query = Subspaces(neighbours=4, radius=0.05, loss=Loss("2"))
     monkeypatch.setenv("WALLFLOWER_MEMORY", str(N * (scans.ROW_BYTES + scans.CELL_BYTES)))
     with pytest.raises(EngineMismatch, match=r"subspaces of 2 columns .*WALLFLOWER_MEMORY"):
-        view_of(query, table)
-    assert view_of(replace(query, size=1), table).n == N
+        project(query, table)
+    assert project(replace(query, size=1), table).n == N
 
 
 class Hearer:

@@ -13,9 +13,8 @@ from wallflower.engines.local import LocalEngine
 from wallflower.neighbours import extension
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.noisy_count import GAP, STEP
-from wallflower.neighbours.pairs import lists, plant, visit
-from wallflower.neighbours.tiles.inliers import count_inliers, serve
-from wallflower.neighbours.tiles.repair import certify_tiles
+from wallflower.neighbours.pairs import build_tree, find_near_points, list_neighbours
+from wallflower.neighbours.tiles import certify_tiles, count_inliers, serve
 
 TIGHT = 1e-7
 
@@ -32,7 +31,7 @@ def worlds(draw):
 
 
 def in_memory(values, reach, k, slack, tolerance=TIGHT):
-    return certify(plant(values, reach), k, slack, tolerance)
+    return certify(build_tree(values, reach), k, slack, tolerance)
 
 
 @settings(max_examples=60, deadline=None)
@@ -70,15 +69,15 @@ def test_lists_that_are_not_kept_serve_as_those_that_are(world, slack, size):
     values, _, k, reach = world
     known = in_memory(values, reach, k, slack)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extension, "MANY", 0)
-        patch.setattr(extension, "SLICE", size)
+        patch.setattr(extension, "MAX_LISTED_RECORDS", 0)
+        patch.setattr(extension, "CONSUMERS_PER_SLICE", size)
         assert in_memory(values, reach, k, slack) == known
 
 
 def test_a_tree_leaves_its_records_as_they_came():
     values = np.random.default_rng(3).normal(size=(500, 3))
     before = values.copy()
-    tree = plant(values, 1.0)
+    tree = build_tree(values, 1.0)
     leaves = [block[:, :size].T for block, size in zip(tree.blocks, np.diff(tree.starts), strict=True)]
     assert np.array_equal(values, before)
     assert np.array_equal(np.concatenate(leaves), values[tree.order])
@@ -140,13 +139,13 @@ def test_visitors_meet_whom_the_tree_says(seed):
     """A point that is in the tree meets all its neighbours but itself; one from elsewhere meets all that are near."""
     made = np.random.default_rng(seed)
     values = made.integers(0, 6, (90, 2)).astype(float)
-    tree = plant(values, 1.0)
+    tree = build_tree(values, 1.0)
     every = np.arange(90, dtype=np.int32)
-    met, found = lists(tree, 89)
-    again, count = visit(tree, values[tree.order], 89, every)
+    met, found = list_neighbours(tree, 89)
+    again, count = find_near_points(tree, values[tree.order], 89, every)
     assert found.tolist() == count.tolist()
     assert all(set(a[:n]) == set(b[:n]) for a, b, n in zip(met, again, found, strict=True))
-    _, strangers = visit(tree, values[tree.order], 90, np.full(90, -1, dtype=np.int32))
+    _, strangers = find_near_points(tree, values[tree.order], 90, np.full(90, -1, dtype=np.int32))
     assert strangers.tolist() == (found + 1).tolist()
 
 
@@ -157,10 +156,8 @@ def test_broken_tiles_would_be_noticed(monkeypatch):
     assert count_inliers(cut, 1.0, 3) == 8
     with monkeypatch.context() as broken:
         home = lambda tiles, records, reach: lambda tile: np.flatnonzero(records.tile == tile)  # noqa: E731
-        broken.setattr("wallflower.neighbours.tiles.inliers.in_reach", home)
+        broken.setattr("wallflower.neighbours.tiles.in_reach", home)
         assert count_inliers(cut, 1.0, 3) == 0
     with monkeypatch.context() as broken:
-        broken.setattr(
-            "wallflower.neighbours.tiles.inliers.Records.skip", lambda records, tile: np.full(len(records), -1)
-        )
+        broken.setattr("wallflower.neighbours.tiles.Records.skip", lambda records, tile: np.full(len(records), -1))
         assert count_inliers(cut, 1.0, 3) == 10

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from account_cases import read_cases
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "accounting_vectors.py"
+MODULE = "wallflower.testing.accounting_vectors"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, "-m", MODULE, *arguments], capture_output=True, text=True, check=False)
 
 
 def shared_vectors() -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Model:
     def keep(self, ledger: Ledger) -> None:
         amount = Fraction(self.draw.choice([0, 0, 1, 3]), 10)
         loss = Loss(amount) if self.draw.random() < 0.7 else Loss.zcdp(amount / 10)
-        ledger.allocate(self.name()[1], self.draw.choice(ANALYSTS), loss, by="steward")
+        ledger.set_quota(self.name()[1], self.draw.choice(ANALYSTS), loss, by="steward")
 
     def allow(self, ledger: Ledger) -> None:
         ledger.allow_constrained(self.name()[1], self.draw.choice(["0", "0.5", "1"]), by="steward")
@@ -124,7 +124,7 @@ class Model:
         schema = self.schema(name)
         try:
             receipt = ledger.charge(
-                spelling, Question(claim.loss), analyst=analyst, key=key, claim=claim, declared=schema
+                spelling, Question(claim.loss), analyst=analyst, idempotency_key=key, claim=claim, declared=schema
             )
         except (BudgetExhausted, Untranslatable):
             self.refused += 1
@@ -163,10 +163,10 @@ class Model:
             return
         (name, key), (analyst, claim, answer) = self.draw.choice(list(self.keys.items()))
         spelling, entries = self.draw.choice(SPELLINGS[name]), ledger.verify()
-        receipt = ledger.charge(spelling, Question(claim.loss), analyst=analyst, key=key, claim=claim)
+        receipt = ledger.charge(spelling, Question(claim.loss), analyst=analyst, idempotency_key=key, claim=claim)
         assert (receipt.stored, ledger.verify()) == (answer, entries)
         with pytest.raises(KeyConflict):
-            ledger.charge(spelling, Question(claim.loss), analyst="somebody else", key=key, claim=claim)
+            ledger.charge(spelling, Question(claim.loss), analyst="somebody else", idempotency_key=key, claim=claim)
 
     # What has to hold
 

@@ -92,7 +92,7 @@ def test_kinds_and_units_are_one_account_and_data_sets_are_not(ledger: Ledger) -
 
 def test_the_budget_of_an_unknown_data_set_is_its_starter_cap(ledger: Ledger) -> None:
     [account] = ledger.budget("icu")
-    assert (account.limit, account.left, account.starter, account.shares) == (STARTER, Loss("1"), True, ())
+    assert (account.limit, account.left, account.starter, account.quotas) == (STARTER, Loss("1"), True, ())
     assert ledger.datasets() == []
     assert not ledger.knows("icu")
 
@@ -177,11 +177,11 @@ def test_a_price_that_would_never_add_up_is_rounded_up(ledger: Ledger) -> None:
 
 def test_a_share_is_kept_for_its_analyst(ledger: Ledger) -> None:
     ledger.grant("icu", Loss("2"), by="steward")
-    ledger.allocate("icu", "ana", Loss("1.5"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("1.5"), by="steward")
     assert [ledger.remaining("icu", analyst=name) for name in ("ana", "bo")] == [Loss("1.5"), Loss("0.5")]
     with pytest.raises(BudgetExhausted, match="the rest is kept for other analysts") as caught:
         ask(ledger, "0.6", analyst="bo")
-    assert (caught.value.left, caught.value.part) == (Loss("0.5"), "share")
+    assert (caught.value.left, caught.value.part) == (Loss("0.5"), "quota")
     assert ask(ledger, "0.5", analyst="bo").left == Loss("0")
     assert ask(ledger, "1.5").left == Loss("0")
     assert ledger.remaining("icu") == Loss("0")
@@ -189,45 +189,45 @@ def test_a_share_is_kept_for_its_analyst(ledger: Ledger) -> None:
 
 def test_an_analyst_with_a_share_stays_within_it_and_a_new_one_replaces_it(ledger: Ledger) -> None:
     ledger.grant("icu", Loss("2"), by="steward")
-    ledger.allocate("icu", "ana", Loss("0.5"), by="steward")
-    with pytest.raises(BudgetExhausted, match="your own share is short"):
+    ledger.set_quota("icu", "ana", Loss("0.5"), by="steward")
+    with pytest.raises(BudgetExhausted, match="your own quota is short"):
         ask(ledger, "0.6")
-    ledger.allocate("icu", "ana", Loss("0.75"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("0.75"), by="steward")
     assert ask(ledger, "0.6").left == Loss("0.15")
     account = ledger.account("icu")
-    [share] = account.shares
-    assert (share.analyst, share.allocated, share.spent, share.left) == ("ana", Loss("0.75"), Loss("0.6"), Loss("0.15"))
+    [share] = account.quotas
+    assert (share.analyst, share.limit, share.spent, share.left) == ("ana", Loss("0.75"), Loss("0.6"), Loss("0.15"))
     assert (account.left, account.free) == (Loss("1.4"), Loss("1.25"))
 
 
 def test_a_share_that_is_taken_back_is_free_again(ledger: Ledger) -> None:
-    ledger.allocate("icu", "ana", Loss("0.75"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("0.75"), by="steward")
     ask(ledger, "0.25")
-    ledger.allocate("icu", "ana", Loss("0"), by="steward", reason="left the project")
-    assert ledger.account("icu").shares == ()
+    ledger.set_quota("icu", "ana", Loss("0"), by="steward", reason="left the project")
+    assert ledger.account("icu").quotas == ()
     assert [ledger.remaining("icu", analyst=name) for name in ("ana", "bo")] == [Loss("0.75")] * 2
-    ledger.allocate("icu", "ana", Loss("0.5"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("0.5"), by="steward")
     assert ledger.remaining("icu", analyst="ana") == Loss("0.25")
 
 
 def test_earlier_spending_does_not_count_against_a_first_share(ledger: Ledger) -> None:
     ask(ledger, "0.5")
-    ledger.allocate("icu", "ana", Loss("0.25"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("0.25"), by="steward")
     assert ledger.remaining("icu", analyst="ana") == Loss("0.25")
     assert ledger.remaining("icu", analyst="bo") == Loss("0.25")
 
 
 def test_more_than_is_free_cannot_be_kept(ledger: Ledger) -> None:
     ask(ledger, "0.25", analyst="bo")
-    ledger.allocate("icu", "ana", Loss("0.5"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("0.5"), by="steward")
     with pytest.raises(BudgetExhausted) as caught:
-        ledger.allocate("icu", "cy", Loss("0.3"), by="steward")
+        ledger.set_quota("icu", "cy", Loss("0.3"), by="steward")
     assert caught.value.left == Loss("0.25")
     assert len(ledger.history()) == 2
 
 
 def test_the_limit_holds_even_when_shares_promise_more(ledger: Ledger) -> None:
-    ledger.allocate("icu", "ana", Loss("0.8"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("0.8"), by="steward")
     ledger.grant("icu", Loss("0.5"), by="steward")
     assert ledger.remaining("icu", analyst="ana") == Loss("0.5")
     assert ledger.remaining("icu", analyst="bo") == Loss("0")
@@ -238,38 +238,38 @@ def test_the_limit_holds_even_when_shares_promise_more(ledger: Ledger) -> None:
 def test_a_share_is_stated_as_its_limit_is(ledger: Ledger) -> None:
     for loss in (Loss.zcdp("0.1"), CONSTRAINED):
         with pytest.raises(PrivacyError):
-            ledger.allocate("icu", "ana", loss, by="steward")
+            ledger.set_quota("icu", "ana", loss, by="steward")
     ledger.grant("icu", Loss("1", delta="1e-6"), by="steward")
-    with pytest.raises(ParameterError, match=r"no share can be kept free.*sum or concentrated"):
-        ledger.allocate("icu", "ana", Loss("0.1"), by="steward")
+    with pytest.raises(ParameterError, match=r"no quota can be kept free.*sum or concentrated"):
+        ledger.set_quota("icu", "ana", Loss("0.1"), by="steward")
     ledger.grant("icu", Loss("1", delta="1e-6"), by="steward", accounting="concentrated")
-    ledger.allocate("icu", "ana", Loss.zcdp("0.01"), by="steward")
+    ledger.set_quota("icu", "ana", Loss.zcdp("0.01"), by="steward")
     with pytest.raises(ParameterError, match="Take them back"):
         ledger.grant("icu", Loss("2"), by="steward")
-    ledger.allocate("icu", "ana", Loss.zcdp("0"), by="steward")
+    ledger.set_quota("icu", "ana", Loss.zcdp("0"), by="steward")
     ledger.grant("icu", Loss("2"), by="steward")
 
 
 def test_a_share_in_epsilon_of_a_concentrated_limit_is_that_part_of_its_squares(ledger: Ledger) -> None:
     ledger.grant("icu", Loss("3", delta="1e-6"), by="steward", accounting="concentrated")
     limit = ledger.account("icu").limit
-    ledger.allocate("icu", "ana", Loss("1"), by="steward")
-    ledger.allocate("icu", "bo", Loss("2"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("1"), by="steward")
+    ledger.set_quota("icu", "bo", Loss("2"), by="steward")
     assert ledger.remaining("icu", analyst="ana") == Loss.zcdp(limit.rho / 3)
     assert ledger.remaining("icu", analyst="bo") == Loss.zcdp(limit.rho * 2 / 3)
     assert ledger.remaining("icu", analyst="cy") == Loss.zcdp("0")
     quoted = [ledger.quote("icu", Question(Loss("0.1")), analyst=who).affords for who in ("ana", "bo", "cy")]
     assert quoted == [11, 23, 0]  # thirds of 35 questions
     with pytest.raises(BudgetExhausted, match="Keep less"):
-        ledger.allocate("icu", "cy", Loss("1e-9"), by="steward")
+        ledger.set_quota("icu", "cy", Loss("1e-9"), by="steward")
     with pytest.raises(ParameterError, match="in epsilon alone, or in rho"):
-        ledger.allocate("icu", "ana", Loss("1", delta="1e-7"), by="steward")
-    ledger.allocate("icu", "ana", Loss("0"), by="steward")
+        ledger.set_quota("icu", "ana", Loss("1", delta="1e-7"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("0"), by="steward")
     assert ledger.remaining("icu", analyst="cy") == Loss.zcdp(limit.rho / 3)
 
 
 def test_a_share_outlives_the_unit_it_was_given_in(ledger: Ledger) -> None:
-    ledger.allocate("icu", "ana", Loss("0.5"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("0.5"), by="steward")
     ledger.declare("icu", Protection(rows="time", unit="entry"), by="steward")
     assert [ledger.remaining("icu", analyst=name).epsilon for name in ("ana", "bo")] == [Fraction(1, 2)] * 2
     entry = Loss("0.5", neighbours=Neighbours.ENTRY)
@@ -280,7 +280,7 @@ def test_a_share_outlives_the_unit_it_was_given_in(ledger: Ledger) -> None:
 
 def test_a_share_in_squares_leaves_delta_to_the_limit(ledger: Ledger) -> None:
     ledger.grant("icu", Loss("3", delta="1e-6"), by="steward", accounting="concentrated")
-    ledger.allocate("icu", "ana", Loss.zcdp("0.01"), by="steward")
+    ledger.set_quota("icu", "ana", Loss.zcdp("0.01"), by="steward")
     question = Question(Loss("0.1", delta="1e-7"))
     assert ledger.quote("icu", question, analyst="ana").affords == 2
     assert ledger.charge("icu", question, analyst="ana").left == Loss.zcdp("0.005")
@@ -296,20 +296,20 @@ def test_a_refusal_changes_nothing_and_locks_nothing(ledger: Ledger) -> None:
     before = list(ledger.export())
     for _ in range(3):
         with pytest.raises(BudgetExhausted):
-            ask(ledger, "0.5", key="again")
+            ask(ledger, "0.5", idempotency_key="again")
     assert list(ledger.export()) == before
-    assert ask(ledger, "0.25", key="again").left == Loss("0")
+    assert ask(ledger, "0.25", idempotency_key="again").left == Loss("0")
 
 
 def test_can_charge_says_what_charge_would_do(ledger: Ledger) -> None:
-    ledger.allocate("icu", "ana", Loss("0.5"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("0.5"), by="steward")
     for epsilon, analyst in itertools.product(("0.5", "0.6"), ("ana", "bo")):
         assert ledger.can_charge("icu", Question(Loss(epsilon)), analyst=analyst) is (epsilon == "0.5")
     assert len(ledger.history()) == 1
 
 
 def test_what_costs_nothing_is_afforded_a_billion_times(ledger: Ledger) -> None:
-    ledger.allocate("icu", "ana", Loss("1"), by="steward")
+    ledger.set_quota("icu", "ana", Loss("1"), by="steward")
     for analyst in ("ana", "bo"):
         assert ledger.quote("icu", Question(Loss("0")), analyst=analyst).affords == 10**9
     ledger.grant("icu", Loss("0"), by="steward", expires=date(2020, 1, 1))
@@ -336,7 +336,7 @@ def test_ten_charges_are_one_charge_of_ten_and_a_replay_of_the_rows(ledger: Ledg
     assert ledger.remaining(apart) == ledger.remaining(together) == replayed
 
 
-@pytest.mark.parametrize("part", ["analyst", "key", "by"])
+@pytest.mark.parametrize("part", ["analyst", "idempotency_key", "by"])
 def test_names_are_short_printable_text(tmp_path: Path, part: str) -> None:
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         for name in ("", " ", "a\nb", "a\x00b", "x" * 201, " icu", "\ud800", 7):
@@ -352,7 +352,7 @@ def test_what_a_budget_cannot_hang_on(ledger: Ledger, name: Any) -> None:
     verbs: list[Callable[[], object]] = [
         lambda: ask(ledger, "0.1", dataset=name),
         lambda: ledger.grant(name, Loss("1"), by="steward"),
-        lambda: ledger.allocate(name, "ana", Loss("0"), by="steward"),
+        lambda: ledger.set_quota(name, "ana", Loss("0"), by="steward"),
         lambda: ledger.allow_constrained(name, "1", by="steward"),
         lambda: ledger.declare(name, by="steward"),
         lambda: ledger.account(name),
@@ -380,11 +380,11 @@ def test_capitals_and_wide_letters_are_one_name(ledger: Ledger) -> None:
 
 def test_any_script_can_name_an_analyst_and_a_key(ledger: Ledger) -> None:
     who = "Renée Ü 病房 🌼"
-    ledger.allocate("icu", who, Loss("0.75"), by="שרה", reason="naïve")
-    ledger.record(ask(ledger, "0.5", analyst=who, key="k%':1"), {"value": "naïve"})
+    ledger.set_quota("icu", who, Loss("0.75"), by="שרה", reason="naïve")
+    ledger.record(ask(ledger, "0.5", analyst=who, idempotency_key="k%':1"), {"value": "naïve"})
     assert list(ledger.account("icu").spenders) == [who]
     assert ledger.remaining("icu", analyst=who) == Loss("0.25")
-    assert ask(ledger, "0.5", analyst=who, key="k%':1").stored == {"value": "naïve"}
+    assert ask(ledger, "0.5", analyst=who, idempotency_key="k%':1").stored == {"value": "naïve"}
     assert ledger.verify().entries == 3
 
 
@@ -392,35 +392,35 @@ def test_any_script_can_name_an_analyst_and_a_key(ledger: Ledger) -> None:
 
 
 def test_a_replay_returns_the_stored_release_and_charges_nothing(ledger: Ledger) -> None:
-    paid = ask(ledger, "0.75", key="k1")
+    paid = ask(ledger, "0.75", idempotency_key="k1")
     assert paid.stored is None
     ledger.record(paid, {"value": 12, "interval": [3.5, 20.0]})
-    again = ask(ledger, "0.75", key="k1")
+    again = ask(ledger, "0.75", idempotency_key="k1")
     assert (again.id, again.stored, again.left) == (paid.id, {"value": 12, "interval": [3.5, 20.0]}, Loss("0.25"))
     assert len(ledger.history()) == 2
     assert ledger.release(paid.id) == again.stored
 
 
 def test_a_key_whose_answer_is_not_recorded_conflicts(ledger: Ledger) -> None:
-    ask(ledger, "0.5", key="k1")
+    ask(ledger, "0.5", idempotency_key="k1")
     with pytest.raises(KeyConflict, match=r"answer is not recorded.*Wait, or ask again under a new key"):
-        ask(ledger, "0.5", key="k1")
+        ask(ledger, "0.5", idempotency_key="k1")
     assert ledger.remaining("icu") == Loss("0.5")
 
 
 def test_a_key_stands_for_one_question_of_one_analyst_on_one_data_set(ledger: Ledger) -> None:
-    ledger.record(ask(ledger, "0.25", key="k1"), {"value": 1})
+    ledger.record(ask(ledger, "0.25", idempotency_key="k1"), {"value": 1})
     others = [
         Question(Loss("0.5")),
         Question(Loss("0.25"), radius="2"),
         Question(Loss("0.25"), label="outlier-profile/1"),
     ]
     for other in others:
-        with pytest.raises(KeyConflict, match="another question"):
-            ledger.charge("icu", other, analyst="ana", key="k1")
+        with pytest.raises(KeyConflict, match="another query"):
+            ledger.charge("icu", other, analyst="ana", idempotency_key="k1")
     with pytest.raises(KeyConflict, match="another analyst"):
-        ask(ledger, "0.25", analyst="bo", key="k1")
-    assert ask(ledger, "0.25", dataset="ward", key="k1").stored is None
+        ask(ledger, "0.25", analyst="bo", idempotency_key="k1")
+    assert ask(ledger, "0.25", dataset="ward", idempotency_key="k1").stored is None
 
 
 def test_a_charge_has_one_release(ledger: Ledger) -> None:

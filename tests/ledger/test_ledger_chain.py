@@ -39,7 +39,11 @@ def test_entries_are_read_back_as_they_were_meant(ledger: Ledger) -> None:
     assert (limit.loss, said) == (Loss("3", delta="1e-6"), {"by": "steward", "reason": "pilot"})
     assert (share.analyst, share.loss, share.details) == ("ana", Loss("2"), {"by": "steward", "reason": ""})
     assert (allowance.event, allowance.amount) == ("allowance", "1")
-    assert (charge.label, charge.key, charge.details) == ("outlier-count/1", "k1", Question(Loss("0.25")).to_json())
+    assert (charge.label, charge.idempotency_key, charge.details) == (
+        "outlier-count/1",
+        "k1",
+        Question(Loss("0.25")).to_json(),
+    )
     assert (charge.loss, charge.factor, charge.booked, charge.rho) == (Loss("0.25"), "2", Loss("0.5"), "1/8")
     assert (release.charge, release.details, release.loss) == (5, {"value": 7}, None)
 
@@ -84,7 +88,7 @@ def test_rows_cannot_be_changed_or_removed(ledger: Ledger, place: str, change: s
     assert ledger.verify().entries == ROWS
 
 
-@pytest.mark.parametrize("found", ["id = 1", "key = 'k1'", "charge = 5"])
+@pytest.mark.parametrize("found", ["id = 1", "idempotency_key = 'k1'", "charge = 5"])
 def test_sqlite_rows_cannot_be_replaced(tmp_path: Path, found: str) -> None:
     place = str(tmp_path / "ledger.db")
     with Ledger.open(place) as ledger:

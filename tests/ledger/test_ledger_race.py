@@ -97,7 +97,7 @@ def charge_one_key(place: str) -> int | None:
     with Ledger.open(place) as ledger:
         gate.wait()
         try:
-            receipt = ledger.charge("icu", question("1/2"), analyst="ana", key="same")
+            receipt = ledger.charge("icu", question("1/2"), analyst="ana", idempotency_key="same")
         except KeyConflict:
             return None
         return receipt.id
@@ -220,7 +220,7 @@ def declared_charge(ledger: Ledger, name: str) -> None:
 ACTS: dict[str, Callable[[Ledger], object]] = {
     "account": lambda ledger: ledger.declare("icu", Protection(units_per_person=3), by="steward"),
     "limit": lambda ledger: ledger.grant("icu", Loss("9"), by="steward"),
-    "share": lambda ledger: ledger.allocate("icu", "bo", Loss("1/2"), by="steward"),
+    "quota": lambda ledger: ledger.set_quota("icu", "bo", Loss("1/2"), by="steward"),
     "allowance": lambda ledger: ledger.allow_constrained("icu", "1", by="steward"),
     "charge": lambda ledger: declared_charge(ledger, "icu"),
 }

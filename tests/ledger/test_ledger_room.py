@@ -25,7 +25,7 @@ def ask_or_fail(ledger: Ledger) -> bool:
 def test_a_ledger_without_room_refuses_and_goes_on_when_there_is_some(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.grant("icu", Loss("9"), by="steward")
-        paid = ask(ledger, "1/100", key="first")
+        paid = ask(ledger, "1/100", idempotency_key="first")
         most = [0]
 
         def limit(connection: Any, _: Any) -> None:

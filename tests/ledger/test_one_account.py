@@ -56,7 +56,7 @@ def five_questions() -> list[Any]:
         wf.Explain(**explained, loss=Loss("1"), mode="dp", detector="distance:k=3,radius=1"),
         wf.Watch(**watched),
         wf.Watch(**watched, level="person", cutoff=2),
-        wf.Watch(**watched, level="person", window=1),
+        wf.Watch(**watched, level="window", window=1),
     ]
 
 
@@ -66,27 +66,27 @@ def test_the_attack_is_refused_at_its_second_question_in_every_order(tmp_path: P
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         for number, order in enumerate(itertools.permutations(questions)):
             table = wf.Points.from_array(values, name=f"set-{number}")
-            pay(order[0], table, ledger, analyst="ana", anyway=True)
+            pay(order[0], table, ledger, analyst="ana", force=True)
             for question in order[1 : 2 if number % 6 else 5]:
                 with pytest.raises(BudgetExhausted):
-                    pay(question, table, ledger, analyst="bo", anyway=True)
+                    pay(question, table, ledger, analyst="bo", force=True)
             assert ledger.remaining(table.name) == Loss("0")
 
 
 def test_the_attack_is_refused_on_both_databases(ledger: Ledger) -> None:
     table = wf.Points.from_array(np.random.default_rng(0).normal(size=(50, 2)), name="icu")
     first, *others = five_questions()
-    pay(first, table, ledger, analyst="ana", anyway=True)
+    pay(first, table, ledger, analyst="ana", force=True)
     for question in others:
         with pytest.raises(BudgetExhausted):
-            pay(question, table, ledger, analyst="ana", anyway=True)
+            pay(question, table, ledger, analyst="ana", force=True)
     assert len(ledger.history()) == 1
 
 
 # Every question and every unit
 
 
-@pytest.mark.parametrize("declared", PROTECTIONS, ids=lambda declared: declared.words[:60])
+@pytest.mark.parametrize("declared", PROTECTIONS, ids=lambda declared: declared.text[:60])
 def test_no_price_is_below_the_true_loss(declared: Protection) -> None:
     for claim in every_claim(Fraction(1, 7)):
         true = loss_in(claim, declared)
@@ -101,7 +101,7 @@ def test_no_price_is_below_the_true_loss(declared: Protection) -> None:
         assert found.factor in (factor(claim, declared), 2 * factor(claim, declared))
 
 
-@pytest.mark.parametrize("declared", PROTECTIONS, ids=lambda declared: declared.words[:60])
+@pytest.mark.parametrize("declared", PROTECTIONS, ids=lambda declared: declared.text[:60])
 def test_no_sequence_of_questions_loses_more_than_one(tmp_path: Path, declared: Protection) -> None:
     draw = Random(1)
     claims = [claim for size in (32, 128) for claim in every_claim(Fraction(1, size))]
@@ -201,7 +201,7 @@ def limited(ledger: Ledger) -> None:
 
 
 def shared_out(ledger: Ledger) -> None:
-    ledger.allocate("icu", "bo", Loss("7/8"), by="steward")
+    ledger.set_quota("icu", "bo", Loss("7/8"), by="steward")
 
 
 def joined(ledger: Ledger) -> None:
@@ -241,7 +241,7 @@ def test_a_limit_by_any_members_name_is_the_groups(ledger: Ledger, name: str) ->
     for member in ("icu", "ward"):
         ledger.declare(member, by="steward", account="patients")
     ledger.grant(name, Loss("3"), by="steward")
-    ledger.allocate(name, "ana", Loss("1"), by="steward")
+    ledger.set_quota(name, "ana", Loss("1"), by="steward")
     ledger.allow_constrained(name, "1", by="steward")
     for member in ("icu", "ward", "patients"):
         account = ledger.account(member)
@@ -497,11 +497,11 @@ def test_a_pace_of_nothing_and_one_beyond_the_limit(ledger: Ledger) -> None:
 
 
 def test_a_replay_is_answered_whatever_became_of_the_budget(ledger: Ledger) -> None:
-    ledger.record(ask(ledger, "0.5", key="k"), {"value": 1})
+    ledger.record(ask(ledger, "0.5", idempotency_key="k"), {"value": 1})
     ledger.grant("icu", Loss("0"), by="steward", expires=date(2020, 1, 1))
-    assert ask(ledger, "0.5", key="k", dataset="ICU").stored == {"value": 1}
+    assert ask(ledger, "0.5", idempotency_key="k", dataset="ICU").stored == {"value": 1}
     with pytest.raises(KeyConflict):
-        ask(ledger, "0.25", key="k", dataset="Icu")
+        ask(ledger, "0.25", idempotency_key="k", dataset="Icu")
     assert ledger.spent("icu") == Loss("0.5")
 
 

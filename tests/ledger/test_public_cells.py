@@ -29,7 +29,7 @@ def open_people(place: Path, ward: str = "A") -> Any:
 
 
 def count_by_ward(people: Any, *, public: bool) -> Any:
-    return people.count(neighbours=2, radius=0.1, by=("ward",), public_groups=public, epsilon="0.2", anyway=True)
+    return people.count(neighbours=2, radius=0.1, by=("ward",), public_groups=public, epsilon="0.2", force=True)
 
 
 @pytest.mark.parametrize("ward", ["A", "B"])
@@ -40,7 +40,7 @@ def test_exact_sizes_come_with_words_that_do_not_promise_to_hide_them(ward: str,
     assert [row["size"] for row in made.value] == ([201, 200] if ward == "A" else [200, 201])
     assert made.protects == NOT_WARD
     assert made.guarantee.public == ("ward",)
-    assert "keeps its ward" in made.guarantee.words
+    assert "keeps its ward" in made.guarantee.text
     assert made.to_dict()["guarantee"]["public"] == ["ward"]
     assert wf.Release.from_dict(made.to_dict()).guarantee == made.guarantee
     account = people.budget()
@@ -56,10 +56,10 @@ def test_the_account_says_so_from_the_first_such_answer_on(tmp_path: Path) -> No
     assert before.protects == HIDDEN
     assert people.budget().public == {}
     count_by_ward(people, public=True)
-    after = people.count(neighbours=2, radius=0.1, epsilon="0.1", columns=("x",), anyway=True)
+    after = people.count(neighbours=2, radius=0.1, epsilon="0.1", columns=("x",), force=True)
     assert after.protects == NOT_WARD, "of all that was answered together a change of ward is not hidden"
     assert after.guarantee.public == (), "by itself this answer hides it"
-    assert "ward" not in after.guarantee.words
+    assert "ward" not in after.guarantee.text
     with wf.Ledger.open(tmp_path / "ledger.db") as ledger:
         charges = ledger.history("people", event="charge")
         assert ledger.verify().entries
@@ -95,5 +95,5 @@ def test_only_a_query_that_relies_on_it_names_public_columns() -> None:
     assert wf.Count(**asked).public_columns() == ()
     assert wf.Count(**asked, public_groups=True).public_columns() == ("ward",)
     assert "public" not in Claim(loss=wf.Loss("1")).to_json()
-    assert Protection().words_but([]) == HIDDEN
+    assert Protection().text_but([]) == HIDDEN
     assert Guarantee(wf.Loss("1")).to_json() == Guarantee.from_json(Guarantee(wf.Loss("1")).to_json()).to_json()

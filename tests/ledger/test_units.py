@@ -434,7 +434,7 @@ def test_a_declaration_survives_its_storage(declared: Protection, each: int, tim
     whole = replace(declared, units_per_person=each, times=times)
     assert Protection.from_json(whole.to_json()) == whole
     assert whole.neighbours is NEIGHBOURS[whole.unit]
-    assert ("of these a person" in whole.words) is (each > 1)
+    assert ("of these per person" in whole.text) is (each > 1)
 
 
 def test_a_claim_is_stored_with_what_it_said_and_nothing_else() -> None:

@@ -72,7 +72,7 @@ def test_reports_exports_plots_and_states_are_the_owners_alone(
 ) -> None:
     table, ledger, page, plot = (tmp_path / name for name in ("people.csv", "l.db", "page.html", "plot.svg"))
     table.write_text("a,b\n" + "".join(f"{row},{row * row % 97}\n" for row in range(30)))
-    ask = ["count", str(table), "--neighbours", "3", "--radius", "0.5", "--epsilon", "0.5", "--anyway"]
+    ask = ["count", str(table), "--neighbours", "3", "--radius", "0.5", "--epsilon", "0.5", "--force"]
     assert main([*ask, "--ledger", str(ledger), "--report", str(page), "--plot", str(plot)]) == 0
     exported = tmp_path / "ledger.jsonl"
     assert main(["ledger", "export", "--ledger", str(ledger), "-o", str(exported)]) == 0
@@ -85,7 +85,7 @@ def test_reports_exports_plots_and_states_are_the_owners_alone(
     schema = wf.Schema.of(["t"])
     with (
         wf.Ledger.open(ledger) as book,
-        wf.watching(watch, ledger=book, dataset="beds", schema=schema, state=state) as on,
+        wf.watching(watch, ledger=book, dataset="beds", schema=schema, checkpoint=state) as on,
     ):
         on.decide_many([[0.5]])
     for path in (ledger, page, plot, exported, curves, state):

@@ -51,8 +51,8 @@ def test_a_command_of_a_process_is_loaded_for_good_and_one_that_is_called_is_not
 
 @pytest.mark.slow
 def test_a_worker_begins_with_nothing_that_it_is_to_load_for_good() -> None:
-    heavy = ("fastapi", "jinja2", "sqlalchemy", "typer", "wallflower.curator.app", "wallflower.curator.settings")
-    probe = f"import sys, wallflower.curator.worker; print({{*{heavy!r}}} & set(sys.modules))"
+    heavy = ("fastapi", "jinja2", "sqlalchemy", "typer", "wallflower.service.app", "wallflower.service.settings")
+    probe = f"import sys, wallflower.service.worker; print({{*{heavy!r}}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 

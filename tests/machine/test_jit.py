@@ -15,7 +15,7 @@ from sources import MODULES, PACKAGE, tree
 from wallflower.machine.jit import Kernel
 
 HEAVY = ("numba", "sqlalchemy", "scipy", "pyarrow", "duckdb", "matplotlib", "sklearn", "opendp")
-PARTIES = "import sys, wallflower.cli, wallflower.sensors.parties.startup"
+PARTIES = "import sys, wallflower.cli, wallflower.sensors.parties.web"
 
 ONE = """
 from wallflower.machine.jit import kernel
@@ -153,7 +153,7 @@ from hashlib import sha256
 import numpy as np
 from wallflower.machine import jit
 from wallflower.neighbours.extension import certify
-from wallflower.neighbours.pairs import counts, lists, plant, visit
+from wallflower.neighbours.pairs import build_tree, count_neighbours, find_near_points, list_neighbours
 
 is_light = sys.argv[1] == "light"
 jit.LightKernel.left, jit.SMALL = (np.inf, np.inf) if is_light else (0.0, 0)
@@ -162,9 +162,9 @@ for world in range(16):  # every kind of table with every number of neighbours, 
     dimension, n = int(random.integers(1, 10)), int(random.integers(3, 36)) if world < 12 else 59
     grid = random.integers(0, 4, size=(n, dimension)) / 4
     points = grid if world % 3 else random.normal(size=(n, dimension))
-    tree = plant(np.ascontiguousarray(points), float(random.uniform(0.05, 0.4)) * dimension)
-    near, (met, found) = counts(tree, n), lists(tree, n)
-    seen, many = visit(tree, points[:9] + 1 / 8, n, np.full(len(points[:9]), -1, dtype=np.int32))
+    tree = build_tree(np.ascontiguousarray(points), float(random.uniform(0.05, 0.4)) * dimension)
+    near, (met, found) = count_neighbours(tree, n), list_neighbours(tree, n)
+    seen, many = find_near_points(tree, points[:9] + 1 / 8, n, np.full(len(points[:9]), -1, dtype=np.int32))
     told += [near.tolist(), [row[:size].tolist() for row, size in zip(met, found)]]
     told += [[row[:size].tolist() for row, size in zip(seen, many)]]
     for slack in (0.5, 1.0, 2.0, 3.0) if world < 12 else (1.0, 3.0):

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from fractions import Fraction
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -39,12 +38,12 @@ from wallflower.papers.pcor2021.searches import (
     runs,
     walk_as_printed,
 )
-from wallflower.queries.explain import modes
 from wallflower.queries.explain.detectors import Detector, Distance, Grubbs, Histogram, Lof
-from wallflower.queries.explain.draws.walks import ContextScores
+from wallflower.queries.explain.draws.dp import draw_contexts
+from wallflower.queries.explain.draws.ocdp import ContextScores
 from wallflower.queries.explain.exact import Evaluation
 from wallflower.queries.explain.space.contexts import Space
-from wallflower.queries.explain.space.ranked_table import rank_table
+from wallflower.queries.explain.space.tables import rank_table
 from wallflower.synthetic import salaries
 
 ALARM = 1e-8
@@ -143,10 +142,9 @@ def test_the_private_law_is_that_of_a_release(name: str) -> None:
     found, loss, draws = Margins(table, detector, register.most), "0.5", 250
     law, noise = found.law(loss), system_noise()
     whole = Fraction(loss)
-    query = SimpleNamespace(mode="dp", top=1, parts=lambda: (whole * DOUBT, whole * (1 - DOUBT)))
+    settings = {"size": register.most, "deciding": whole * DOUBT, "each": whole * (1 - DOUBT), "top": 1, "noise": noise}
     seen = Counter(
-        drawn[0] if drawn else None
-        for drawn in (modes.draw_contexts(query, table, register.most, detector, noise) for _ in range(draws))
+        drawn[0] if drawn else None for drawn in (draw_contexts(table, detector, **settings) for _ in range(draws))
     )
     none, released = seen.pop(None, 0), [each for each in seen.elements() if each is not None]
     assert is_likely(none, draws, law.none, off=0.01)  # whole-number noise
@@ -280,7 +278,7 @@ def test_a_start_is_valid_however_few_are(grounds: list[Ground], monkeypatch: py
         assert all(ground.examine(start)[0] for start in starts)
         assert len(starts) > 1 or ground.outlier.counts.sum() == 1
         assert ground.examine(ground.public_start())[0]
-    monkeypatch.setattr("wallflower.queries.explain.draws.walks.first_valid", lambda ask: None)
+    monkeypatch.setattr("wallflower.queries.explain.draws.ocdp.first_valid", lambda ask: None)
     assert all(ground.examine(ground.public_start())[0] for ground in grounds)
     assert runs(LARGEST, grounds, epsilon="0.2", samples=20, repetitions=2).utility > 0
 

@@ -66,7 +66,7 @@ from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.methods import NOT_PRIVATE
 from wallflower.papers.page import first_section
 from wallflower.sensors import perturbation
-from wallflower.sensors.history import usual_ranges
+from wallflower.sensors.parameters import usual_ranges
 from wallflower.synthetic import mixture, push_outliers
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for

@@ -72,7 +72,7 @@ from wallflower.papers.page import first_section
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.rates import rates, run_interval, sum_of_laplaces, true_positive_at
+from wallflower.queries.watch.forecast.rates import rates, run_interval, sum_of_laplaces, true_positive_at
 from wallflower.synthetic import mixture
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for

@@ -17,7 +17,7 @@ from wallflower.errors import ParameterError
 from wallflower.mechanisms import calibrate
 from wallflower.neighbours.noisy_count import count_noise
 from wallflower.privacy import Loss
-from wallflower.queries.explain.words import percent
+from wallflower.queries.explain.explain import percent
 from wallflower.query.accuracy import (
     NoiseLaw,
     Quality,
@@ -33,7 +33,7 @@ from wallflower.query.accuracy import (
     rate_number,
     show_chance,
 )
-from wallflower.schema.facts import Column
+from wallflower.schema.column import Column
 
 LAW = NoiseLaw(law="laplace", scale=Fraction(8), step=Fraction(1))
 
@@ -67,7 +67,7 @@ def test_the_noise_label_goes_by_the_number_and_by_the_records(
 def test_the_label_of_groups_is_that_of_the_worst() -> None:
     quality = rate_groups(12, [(0, 600), (130, 1300), (200, 1300)], interval="two-sided")
     assert quality.noise == "mostly noise"
-    assert "low noise in 2" in quality.rule
+    assert "Low noise in 2" in quality.rule
     assert rate_groups(12, [(130, 1300)], interval="two-sided").noise == "low noise"
 
 
@@ -76,7 +76,7 @@ def test_a_condition_caps_the_verdict_and_survives_json() -> None:
     assert quality.verdict == "check first"
     assert Quality("mostly noise", "a rule", conditions=("x",)).verdict == "mostly noise"
     assert Quality.from_json(quality.to_json()) == quality
-    assert str(quality) == "check first: Scale the columns. Low noise: a rule"
+    assert str(quality) == "Check first: Scale the columns. Low noise: a rule."
 
 
 # Conditions
@@ -96,7 +96,7 @@ def test_columns_without_a_scale_are_named() -> None:
 
 def test_an_identifier_in_a_distance_is_a_condition() -> None:
     found = check_distances(points(Column("Patient No.", scale=2.0), Column("age", scale=9.0)))
-    assert found == ("Patient No. looks like an identifier and takes part in distances: leave it out of `columns`.",)
+    assert found == ("Patient No. looks like an identifier and takes part in distances: remove it from `columns`.",)
     assert not is_identifier_like("age at no. of visits taken")
 
 
@@ -160,8 +160,8 @@ def test_the_p_value_is_never_too_small() -> None:
 
 def test_words_rank_only_beyond_the_noise() -> None:
     near, far = (compare_numbers(("a", count), ("b", 100), (LAW, LAW)) for count in (130, 190))
-    assert "within the noise" in near.words
-    assert "the count of a is higher by more than the noise explains" in far.words
+    assert "within the noise" in near.text
+    assert "the count of a is higher by more than the noise explains" in far.text
     assert not near.is_beyond_noise
 
 
@@ -183,12 +183,12 @@ def grouped(tmp_path: Any, epsilon: str) -> Any:
         columns=(Column("x", low=-9, high=9, scale=1.0), Column("ward", categories=("north", "south", "west")))
     )
     wards = wf.open(rows, schema=schema, name="wards", ledger=tmp_path / "l.db")
-    return wards.count(neighbours=5, radius=0.01, by=("ward",), epsilon=epsilon, anyway=True)
+    return wards.count(neighbours=5, radius=0.01, by=("ward",), epsilon=epsilon, force=True)
 
 
 def test_groups_that_are_alike_are_not_ranked_and_can_be_compared(tmp_path: Any) -> None:
     made = grouped(tmp_path, "0.1")
-    assert "highest count, by more" not in made.words
+    assert "highest count, by more" not in made.text
     test = made.compare("north", "south")
     assert 0.0 <= test.p_value <= 1.0
     assert made.compare("north", "north").p_value == 1.0
@@ -209,7 +209,7 @@ def test_two_counts_are_compared_and_a_model_is_refused(tmp_path: Any) -> None:
     assert test.p_value < 1e-6
     assert test.is_beyond_noise
     assert wf.compare(few, many) == test
-    assert "Overcounting" in test.words
+    assert "Overcounting" in test.text
     law = NoiseLaw.from_json(few.extras["noise_law"])
     assert law == NoiseLaw.of(calibrate(int(law.scale * Fraction(2, 5)), Loss("0.4"), step=law.step))
 

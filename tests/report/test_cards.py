@@ -12,17 +12,18 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from wallflower import cards
 from wallflower.data import Points
+from wallflower.drawing import palette
+from wallflower.drawing.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Ticks
 from wallflower.errors import PackageMissing, PrivacyError
 from wallflower.ledger import Ledger
+from wallflower.machine import heavy
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.count import Count
-from wallflower.query.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Ticks
 from wallflower.query.plan import Plan
 from wallflower.release import Release, release
-from wallflower.report.miniatures import miniature
+from wallflower.report.releases import picture_html
 
 VOID = {"meta", "line", "rect", "circle", "polyline", "polygon"}
 
@@ -59,7 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Release[Any]:
     points = Points.from_array(np.arange(160.0).reshape(80, 2), name="ward")
     with Ledger.open(tmp_path_factory.mktemp("cards") / "ledger.db") as ledger:
         query = Count(neighbours=2, radius=3.0, loss=Loss("0.5"))
-        return release(query, points, ledger, analyst="<ana> & bo", anyway=True)
+        return release(query, points, ledger, analyst="<ana> & bo", force=True)
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_the_plan_of_every_question_has_text_and_card(question: Any) -> None:
     assert text.startswith(f"What to expect of {plan.query}\n")
     assert all(len(line) <= 110 for line in text.splitlines()), text
     assert "Plan(" in repr(plan)
-    for words in (str(plan.cost), plan.chosen):
+    for words in (plan.cost.text, plan.chosen):
         assert words in text
         assert words in card
     assert "table" in tags_of(card)
@@ -90,10 +91,10 @@ def test_a_card_has_colours_for_light_and_dark_and_no_script(made: Release[Any],
 
 
 def test_words_are_readable_on_both_grounds() -> None:
-    for colours in (cards._LIGHT, cards._DARK):
+    for colours in (palette.LIGHT, palette.DARK):
         named = dict(part.split(":") for part in colours.strip(";").split(";"))
         for name in ("--ink", "--quiet", "--accent", "--good", "--care", "--bad"):
-            for ground in ("--card", "--soft"):
+            for ground in ("--card", "--code"):
                 assert contrast(named[name], named[ground]) >= 4.5, f"{name} on {ground}"
 
 
@@ -139,20 +140,20 @@ PICTURES = [
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: type(picture).__name__)
-def test_every_picture_has_a_small_one(picture: Any) -> None:
-    drawn = miniature(picture)
+def test_every_picture_is_drawn_on_a_card(picture: Any) -> None:
+    drawn = picture_html(picture, "said")
     assert {"svg", "table"} & tags_of(drawn)
     assert not re.search(r"<(a|x|dean)>|nan|inf", drawn)
 
 
-def test_there_is_a_small_picture_of_every_kind() -> None:
+def test_every_kind_of_picture_is_tried() -> None:
     assert {type(picture) for picture in PICTURES} == set(get_args(Picture))
 
 
 def test_what_one_value_says_is_left_to_words() -> None:
-    assert miniature(None) == ""
-    assert miniature(Dot(value=3, across="")) == ""
-    assert miniature(Ranks(labels=("a",), among="columns")) == ""
+    assert picture_html(None, "") == ""
+    assert picture_html(Dot(value=3, across=""), "") == ""
+    assert picture_html(Ranks(labels=("a",), among="columns"), "") == ""
 
 
 def test_a_plan_is_drawn_with_its_own_loss_marked(plan: Plan) -> None:
@@ -173,6 +174,7 @@ def test_frames_have_the_numbers_of_the_words(made: Release[Any], plan: Plan) ->
 
 def test_without_pandas_a_frame_is_refused_by_name(made: Release[Any], plan: Plan, monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.delattr(heavy.pandas, "DataFrame", raising=False)  # kept since an earlier use
     for thing in (made, plan):
         with pytest.raises(PackageMissing, match=r"pip install 'wallflower\[frames\]'") as refusal:
             thing.to_pandas()
@@ -182,7 +184,7 @@ def test_without_pandas_a_frame_is_refused_by_name(made: Release[Any], plan: Pla
 
 
 def test_reports_are_pages_complete_in_themselves(made: Release[Any], plan: Plan, tmp_path: Path) -> None:
-    for thing, words in ((made, f"entry {made.ledger_id} of its ledger"), (plan, "before anything was spent")):
+    for thing, words in ((made, f"Entry {made.ledger_id} of the ledger"), (plan, "before anything was spent")):
         place = thing.report(str(tmp_path / "page.html"))
         page = place.read_text(encoding="utf-8")
         assert words in page

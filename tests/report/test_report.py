@@ -20,7 +20,7 @@ from wallflower.data import Points
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.release import Release, release
-from wallflower.report import drawing
+from wallflower.report import plots
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for
 
@@ -35,7 +35,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def made(ledger: Ledger, monkeypatch: Any) -> Release[Any]:
-    monkeypatch.setattr(drawing, "QUERIES", (Above, Ranking))
+    monkeypatch.setattr(plots, "QUERIES", (Above, Ranking))
     points = Points.from_array(np.arange(80.0).reshape(40, 2), name="ward")
     return release(Above(bar=1.0, loss=Loss("0.5")), points, ledger, analyst="ana & bo")
 
@@ -84,7 +84,7 @@ def test_a_plot_shows_the_value_and_what_each_epsilon_would_have_given(made: Rel
 
 def test_a_plot_of_an_unknown_question_has_only_the_value(made: Release[Any]) -> None:
     strange = replace(made, label="something-else/9")
-    assert report.plan_of(strange) is None
+    assert plots.plan_of(strange) is None
     assert len(strange.plot().axes) == 1
 
 
@@ -142,9 +142,9 @@ def test_any_value_can_be_drawn(made: Release[Any], value: object, tmp_path: Pat
 
 def test_the_height_of_the_line_is_read_on_its_own_scales() -> None:
     curve = ((0.1, 100.0), (1.0, 10.0), (10.0, 1.0))
-    assert drawing._along(curve, 10**-0.5, "log") == pytest.approx(10**1.5)
-    assert drawing._along(curve, 10.0, "log") == pytest.approx(1.0)
-    assert drawing._along(((0.1, 0.0), (1.0, 0.5)), 10**-0.5, "linear") == pytest.approx(0.25)
+    assert plots._along(curve, 10**-0.5, "log") == pytest.approx(10**1.5)
+    assert plots._along(curve, 10.0, "log") == pytest.approx(1.0)
+    assert plots._along(((0.1, 0.0), (1.0, 0.5)), 10**-0.5, "linear") == pytest.approx(0.25)
 
 
 def test_a_page_is_complete_in_itself_and_well_formed(made: Release[Any], ledger: Ledger, tmp_path: Path) -> None:
@@ -167,13 +167,13 @@ def test_a_page_tells_answer_guarantee_plan_and_ledger(made: Release[Any], ledge
     for words in (
         "ana &amp; bo",
         "ana &amp; bo",
-        "at most 1.65 times as likely",
+        "a factor of at most 1.65",
         "laplace (chosen)",
         "prefers-color",
     ):
         assert words in page
     assert ledger.verify().head in page
-    assert drawing.INK not in page.partition("<svg")[2]
+    assert plots.INK not in page.partition("<svg")[2]
 
 
 def test_a_notebook_shows_a_card(made: Release[Any]) -> None:
@@ -186,4 +186,4 @@ def test_a_notebook_shows_a_card(made: Release[Any]) -> None:
 
 
 def test_two_drawings_of_one_release_are_the_same(made: Release[Any]) -> None:
-    assert drawing.svg(made.plot()) == drawing.svg(made.plot())
+    assert plots.svg(made.plot()) == plots.svg(made.plot())

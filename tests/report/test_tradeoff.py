@@ -34,7 +34,7 @@ def test_words_cannot_break_out_of_the_script() -> None:
 
 
 def test_a_question_without_curves_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="no trade-off"):
+    with pytest.raises(ParameterError, match="no ROC curve"):
         write(tmp_path / "page.html", Count(neighbours=3, radius=1.0, loss=Loss("1")), dimension=2)
     assert list(tmp_path.iterdir()) == []
 

@@ -197,7 +197,7 @@ def test_in_a_watch_of_one_column(book: Ledger, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_observation_of_another_build_is_refused_before_a_watch_looks(book: Ledger, tmp_path: Path) -> None:
-    with opened(book, state=tmp_path / "s") as watch:
+    with opened(book, checkpoint=tmp_path / "s") as watch:
         before = len(book.history())
         for row in ([1.0, 2.0], (), np.array([1.0, 2.0]), {"z": 1.0}):
             with pytest.raises(DataError):

@@ -1,4 +1,4 @@
-"""State machines on their edges: positions, bars and spending, one step before and one step after each bound."""
+"""Checkpoint machines on their edges: positions, bars and spending, one step before and one step after each bound."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from watches import COIN, opened
 
-from wallflower.errors import EpochClosed, PrivacyError, StateUnreachable
+from wallflower.errors import PrivacyError, SessionClosed, StateUnreachable
 from wallflower.ledger import Block, Ledger
-from wallflower.streams import Watching
-from wallflower.streams.payer import Hold, Payer, bounded_spending
-from wallflower.streams.state import Epoch, State
+from wallflower.streams import OpenWatch
+from wallflower.streams.session import Checkpoint, IntentLog, Payer, Session, bounded_spending
 
-FIRST = Block(charge=1, epoch="e", number=3, settled=4, last=10, spent=2, holder="other", hash="row 3")
+FIRST = Block(charge=1, session="e", number=3, settled=4, last=10, spent=2, holder="other", hash="row 3")
 
 
 class Notes:
@@ -32,17 +31,17 @@ class Notes:
         return self.rows[-1]
 
 
-def held(latest: Block = FIRST, *, position: int = 4) -> tuple[Hold, Notes]:
+def held(latest: Block = FIRST, *, position: int = 4) -> tuple[IntentLog, Notes]:
     notes = Notes(latest)
-    return Hold(notes, latest, position=position, holder="own"), notes
+    return IntentLog(notes, latest, position=position, holder="own"), notes
 
 
-# Hold
+# IntentLog
 
 
 @pytest.mark.parametrize(("position", "barred"), [(0, 10), (9, 1), (10, 0), (11, 0)])
 def test_what_an_earlier_process_noted_is_barred(position: int, barred: int) -> None:
-    assert held()[0].count_barred(position) == barred
+    assert held()[0].count_skipped(position) == barred
 
 
 @pytest.mark.parametrize(
@@ -80,13 +79,13 @@ def test_what_is_noted_ahead_has_a_bound(reach: int | None, last: int) -> None:
 def test_put_down_keeps_the_bar(position: int, last: int) -> None:
     hold, notes = held()
     assert hold.cover(4, 20, 0, lambda looks: 0)
-    hold.put_down(position, 0)
+    hold.release(position, 0)
     assert (notes.rows[-1].settled, notes.rows[-1].last) == (position, last)
 
 
 def test_a_process_that_noted_nothing_puts_nothing_down() -> None:
     hold, notes = held()
-    hold.put_down(4, 0)
+    hold.release(4, 0)
     assert notes.rows == [FIRST]
 
 
@@ -109,13 +108,13 @@ class LedgerOf:
     def __init__(self, block: Block) -> None:
         self.block = block
 
-    def latest_block(self, charge: int, epoch: str) -> Block:
+    def latest_block(self, charge: int, session: str) -> Block:
         return self.block
 
 
 class Closable:
-    def close_epoch(self, why: str) -> EpochClosed:
-        return EpochClosed(why)
+    def close_session(self, why: str) -> SessionClosed:
+        return SessionClosed(why)
 
 
 @pytest.mark.parametrize(
@@ -134,15 +133,15 @@ def test_a_state_goes_on_between_what_is_settled_and_what_is_noted(
         dataset="w",
         analyst="a",
         ledger=LedgerOf(FIRST),  # type: ignore[arg-type]
-        state=blank,
+        checkpoint=blank,
         check_useful=lambda: None,
     )
-    epoch = Epoch(number=1, about={"charge": 1, "epoch": "e"}, secret=(), position=position, exhausted=exhausted)
+    session = Session(number=1, about={"charge": 1, "session": "e"}, secret=(), position=position, exhausted=exhausted)
     if refused is None or exhausted:
-        assert payer._require_newest(epoch, Closable()) is FIRST  # type: ignore[arg-type]
+        assert payer._require_newest(session, Closable()) is FIRST  # type: ignore[arg-type]
     else:
-        with pytest.raises(EpochClosed, match=refused):
-            payer._require_newest(epoch, Closable())  # type: ignore[arg-type]
+        with pytest.raises(SessionClosed, match=refused):
+            payer._require_newest(session, Closable())  # type: ignore[arg-type]
 
 
 # Blocks of a ledger
@@ -152,9 +151,9 @@ def test_a_block_follows_the_very_row_it_names(tmp_path: Path) -> None:
     """A ledger that was put back while a watch runs, and in which another process has written the row since."""
     path = tmp_path / "ledger.db"
     with Ledger.open(path) as book:
-        watch = opened(book, COIN, state=tmp_path / "s")
+        watch = opened(book, COIN, checkpoint=tmp_path / "s")
         kill(watch)
-        paid = Block(charge=watch.charge, epoch=watch._epoch.about["epoch"], hash=watch._epoch.about["epoch"])
+        paid = Block(charge=watch.charge, session=watch._session.about["session"], hash=watch._session.about["session"])
     back_up(path, tmp_path / "earlier.db")
     with Ledger.open(path) as book:
         ours = book.reserve(replace(paid, number=1, last=5, holder="own"), after=paid)
@@ -162,20 +161,20 @@ def test_a_block_follows_the_very_row_it_names(tmp_path: Path) -> None:
         assert same == ours  # the number is taken
     with Ledger.open(tmp_path / "earlier.db") as book:
         after = replace(ours, number=2, last=9, hash="")
-        with pytest.raises(EpochClosed, match="older copy"):  # the row is not there
+        with pytest.raises(SessionClosed, match="older copy"):  # the row is not there
             book.reserve(after, after=ours)
         theirs = book.reserve(replace(paid, number=1, last=5, holder="other"), after=paid)
         assert theirs.hash != ours.hash
-        with pytest.raises(EpochClosed, match="older copy"):  # a row is there, and it is another one
+        with pytest.raises(SessionClosed, match="older copy"):  # a row is there, and it is another one
             book.reserve(after, after=ours)
-        assert book.latest_block(paid.charge, paid.epoch) == theirs
+        assert book.latest_block(paid.charge, paid.session) == theirs
 
 
-def kill(watch: Watching) -> None:
+def kill(watch: OpenWatch) -> None:
     """End a watch without putting it down."""
-    assert watch._state is not None
+    assert watch._checkpoint is not None
     watch._is_open = False
-    watch._state.close()
+    watch._checkpoint.close()
 
 
 def back_up(store: Path, copied: Path) -> None:
@@ -193,7 +192,7 @@ def test_a_copy_whose_first_write_fails_decides_nothing_a_second_time(
 ) -> None:
     """An older copy is opened, the disk is full after its note, it is closed in good order, and opened again."""
     state, copied = tmp_path / "s", tmp_path / "copy"
-    first = opened(book, COIN, state=state)
+    first = opened(book, COIN, checkpoint=state)
     first.decide_many([0.0] * 5)
     back_up(state, copied)
     shutil.copy(tmp_path / "s.lock", tmp_path / "copy.lock")
@@ -203,11 +202,11 @@ def test_a_copy_whose_first_write_fails_decides_nothing_a_second_time(
     def full(*_: object) -> None:
         raise StateUnreachable("disk full")
 
-    keep = State.keep
-    with opened(book, COIN, state=copied) as second:
-        monkeypatch.setattr(State, "keep", full)
+    keep = Checkpoint.keep
+    with opened(book, COIN, checkpoint=copied) as second:
+        monkeypatch.setattr(Checkpoint, "keep", full)
         with pytest.raises(PrivacyError):
             second.decide_many([0.0] * 7)
-    monkeypatch.setattr(State, "keep", keep)
-    with opened(book, COIN, state=copied) as third:
+    monkeypatch.setattr(Checkpoint, "keep", keep)
+    with opened(book, COIN, checkpoint=copied) as third:
         assert third.decide_many([0.0] * 5).skipped.all()

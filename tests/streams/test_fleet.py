@@ -22,14 +22,13 @@ import wallflower as wf
 from postgres import Server
 from wallflower.cli import main
 from wallflower.data import Schema
-from wallflower.errors import DataError, EpochClosed, ParameterError, StateError
+from wallflower.errors import DataError, ParameterError, SessionClosed, StateError
 from wallflower.ledger import Ledger
 from wallflower.ledger.blocks import LABEL
 from wallflower.noise import system_noise
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.gauge import Gauge
-from wallflower.queries.watch.seasons import Seasons
-from wallflower.queries.watch.seasons.phases import Phases
+from wallflower.queries.watch.seasons import Season, SeasonalBaseline
+from wallflower.queries.watch.statistics import Statistic
 from wallflower.streams.fleet import Fleet, place_of
 from wallflower.streams.rule import Rule
 
@@ -67,7 +66,7 @@ def test_one_charge_covers_all_streams_and_what_is_sent_again_is_told_again(book
         assert fleet.streams == 2
     with opened(book, store, SCORES) as fleet:
         assert fleet.resumed
-        assert not fleet.may_pass_over
+        assert not fleet.may_skip
         assert fleet.decide_many(streams, times, rows).scores.tolist() == told.scores.tolist()  # type: ignore[union-attr]
         late = fleet.decide_many(["c", "c"], [7, 7], [5.0, 5.0])  # older than others, and of a stream nobody knew
         assert late.again.tolist() == [False, True]
@@ -108,8 +107,8 @@ def test_bad_batches_are_refused_before_anything_is_looked_at(book: Ledger, stor
         assert fleet.streams == 0
     with pytest.raises(StateError, match="closed"):
         fleet.decide("a", 1, 0.0)
-    for unfit in (PERSON, Watch(threshold=2.0, low=-5.0, high=5.0, level="person", window=3, loss=wf.Loss("1"))):
-        with pytest.raises(ParameterError, match="level=event"):
+    for unfit in (PERSON, Watch(threshold=2.0, low=-5.0, high=5.0, level="window", window=3, loss=wf.Loss("1"))):
+        with pytest.raises(ParameterError, match="level=entry"):
             opened(book, store, unfit)
     with pytest.raises(StateError, match="another watch"):
         opened(book, store, SCORES)
@@ -128,10 +127,10 @@ def test_times_are_in_one_order() -> None:
 
 
 def test_a_phase_is_read_off_the_time(book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hourly = Seasons(
+    hourly = SeasonalBaseline(
         dataset="meters",
         columns=("x",),
-        phases=Phases(kind="hour-of-day"),
+        season=Season(kind="hour-of-day"),
         time="when",
         centre=(tuple(10.0 * hour for hour in range(24)),),
         spread=((2.0,) * 24,),
@@ -139,9 +138,9 @@ def test_a_phase_is_read_off_the_time(book: Ledger, tmp_path: Path, monkeypatch:
     )
     query = Watch(threshold=3.0, loss=wf.Loss("0.5"), baseline=hourly)
     seen: list[list[list[float]]] = []
-    measure = Gauge.measure
-    monkeypatch.setattr(Gauge, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
-    with opened(book, tmp_path / "s", query, columns=None, anyway=True) as fleet:
+    measure = Statistic.measure
+    monkeypatch.setattr(Statistic, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
+    with opened(book, tmp_path / "s", query, columns=None, force=True) as fleet:
         fleet.decide_many(["a", "b"], ["2026-01-01T05:30", "2026-01-01T23:00"], [[54.0], [230.0]])
     assert seen[-1] == [[2.0], [0.0]]
 
@@ -158,7 +157,7 @@ def test_an_older_copy_decides_nothing_anew(book: Ledger, tmp_path: Path) -> Non
         told = fleet.decide_many(["b"] * 60, list(range(60)), [0.0] * 60)
         assert not told.skipped.any()
     shutil.copy(copy, store)
-    with pytest.raises(EpochClosed, match="older copy"):
+    with pytest.raises(SessionClosed, match="older copy"):
         opened(book, store, COIN)
 
 
@@ -171,9 +170,9 @@ def test_what_a_process_passes_over_stays_passed_over(book: Ledger, tmp_path: Pa
     assert not late.skipped.any()
     die(fleet)
     shutil.copy(copy, store)
-    for _ in range(3):  # the first finds no mark, the others one that says what the first passed over
+    for _ in range(3):  # the first finds no mark, the others one that says what the first skipped
         with opened(book, store, COIN) as fleet:
-            assert fleet.may_pass_over
+            assert fleet.may_skip
             assert fleet.decide_many(["b"] * 20, list(range(20)), [0.0] * 20).skipped.all()
             assert not fleet.decide_many(["a"] * 20, list(range(20)), [0.0] * 20).skipped.any()
             after = fleet.decide("c", 1_000_000, 0.0)
@@ -197,9 +196,9 @@ def test_no_observation_has_two_decisions_whatever_is_copied_killed_and_put_back
     copies: list[Path] = []
     for step in range(40):
         if fleet is None:
-            with suppress(EpochClosed):
+            with suppress(SessionClosed):
                 fleet = opened(book, store, COIN)
-            if fleet is None:  # for good: a new epoch is paid for, and may decide all of it anew
+            if fleet is None:  # for good: a new session is paid for, and may decide all of it anew
                 break
         keys = [(draw.choice("abc"), draw.randrange(step, step + 8)) for _ in range(4)]
         sent = [*keys, ("clock", 10**15)]  # one meter whose clock is wrong
@@ -233,7 +232,7 @@ SCRIPT = textwrap.dedent(
     from wallflower.ledger import Ledger
     from wallflower.queries.watch.detectors import Staircase
     from wallflower.streams.fleet_store import FleetStore
-    from wallflower.streams.payer import Hold
+    from wallflower.streams.session import IntentLog
 
     folder, where = sys.argv[1:]
     query = wf.Watch(threshold=2.0, low=-5.0, high=5.0, loss=wf.Loss("0.001"), scores=True)
@@ -255,7 +254,7 @@ SCRIPT = textwrap.dedent(
         around(Ledger, "reserve", "before the note", "after the note", point)
         around(Staircase, "decide", "before the look", "after the look", point)
         around(Fleet, "_decide_fresh", "", "after it is kept", point)
-        around(Hold, "put_down", "before the pause", "after the pause", point)
+        around(IntentLog, "release", "before the pause", "after the pause", point)
         around(FleetStore, "mark", "before the mark", "after the mark", point)
         with open_fleet(dataset) as fleet:
             told = fleet.decide_many(["a", "b"], [1, 2], [0.0, 5.0])
@@ -279,7 +278,7 @@ SCRIPT = textwrap.dedent(
 # Whether it was told when it died there, and what the next process says of it: the same, nothing, or something new.
 POINTS = {
     "before the charge": (False, "new"),
-    "after the charge": (False, "new"),  # paid, and the store had no epoch yet: it is paid for again
+    "after the charge": (False, "new"),  # paid, and the store had no session yet: it is paid for again
     "before the note": (False, "new"),
     "after the note": (False, "nothing"),
     "before the look": (False, "nothing"),
@@ -315,7 +314,7 @@ def test_killed_at_every_step_it_tells_nothing_twice(tmp_path: Path, store: str)
 # On the command line
 
 
-ASK = ("--fleet", "--threshold", "2", "--low", "-5", "--high", "5", "--epsilon", "0.5", "--dataset", "m", "--anyway")
+ASK = ("--fleet", "--threshold", "2", "--low", "-5", "--high", "5", "--epsilon", "0.5", "--dataset", "m", "--force")
 
 
 @pytest.fixture
@@ -339,7 +338,7 @@ def test_lines_in_and_decisions_out(tmp_path: Path, shell: Any) -> None:
     ]
     lines = "".join(json.dumps(one) + "\n" for one in sent)
     (tmp_path / "lines.jsonl").write_text(lines)
-    code, out, err = shell("--state", "fleet.db")
+    code, out, err = shell("--checkpoint", "fleet.db")
     assert code == 0, err
     assert "for the whole fleet" in err
     told = [json.loads(line) for line in out.splitlines()]
@@ -347,7 +346,7 @@ def test_lines_in_and_decisions_out(tmp_path: Path, shell: Any) -> None:
     assert all(one["outlier"] in (True, False) for one in told)
     for bad in ('{"stream": "m1", "value": 4}', '{"stream": "m1", "time": 1, "other": 4}', "[1, 2]", '{"time": 3.5}'):
         (tmp_path / "lines.jsonl").write_text(lines + bad + "\n")
-        code, again, err = shell("--state", "fleet.db")
+        code, again, err = shell("--checkpoint", "fleet.db")
         assert code != 0
         assert "line 61" in err
         assert "nothing was charged" in err
@@ -366,12 +365,12 @@ def test_one_bad_line_is_reported_and_does_not_end_the_run(tmp_path: Path, shell
         '{"stream": "m2", "time": 2, "value": 1}': None,
     }
     (tmp_path / "lines.jsonl").write_text("\n".join(lines) + "\n")
-    code, out, err = shell("--state", "fleet.db")
+    code, out, err = shell("--checkpoint", "fleet.db")
     assert code == 0, err
     told = [json.loads(line) for line in out.splitlines()]
     assert [one.get("fault") for one in told] == list(lines.values())
     assert [one["outlier"] is None for one in told] == [fault is not None for fault in lines.values()]
-    code, again, err = shell("--state", "fleet.db", "--look-ahead", "20000000000000")
+    code, again, err = shell("--checkpoint", "fleet.db", "--look-ahead", "20000000000000")
     assert code == 0, err
     assert json.loads(again.splitlines()[4])["outlier"] is not None
 
@@ -384,7 +383,11 @@ def test_a_look_ahead_belongs_to_a_fleet(shell: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "named"),
-    [((), "--state"), (("--state", "s.db", "--continue"), "--continue"), (("--state", "s.db", "--json"), "--json")],
+    [
+        ((), "--checkpoint"),
+        (("--checkpoint", "s.db", "--continue"), "--continue"),
+        (("--checkpoint", "s.db", "--json"), "--json"),
+    ],
     ids=str,
 )
 def test_what_does_not_go_with_a_fleet_is_refused_before_it_is_paid(shell: Any, words: Any, named: str) -> None:

@@ -18,11 +18,10 @@ from watches import COIN, EVENT
 
 import wallflower as wf
 from postgres import Server
-from wallflower.errors import EpochClosed, ParameterError, StateError, StateUnreachable
+from wallflower.errors import ParameterError, SessionClosed, StateError, StateUnreachable
 from wallflower.ledger import Ledger
 from wallflower.queries.watch.detectors import Staircase
-from wallflower.queries.watch.seasons import Seasons
-from wallflower.queries.watch.seasons.phases import Phases
+from wallflower.queries.watch.seasons import Season, SeasonalBaseline
 from wallflower.streams.fleet import LATEST, Fleet, place_of
 from wallflower.streams.fleet_store import FleetStore
 
@@ -66,8 +65,8 @@ def test_the_position_never_falls(book: Ledger, store: str) -> None:
         for time in (11, 100, 11, 50, 100, 101, 3):
             fleet.decide(f"s{time}", time, 0.0)
             highest = max(highest, place_of(time))
-            assert fleet._epoch.position == fleet._store.position_of(fleet._epoch) == highest
-    block = book.latest_block(fleet.charge, fleet._epoch.about["epoch"])
+            assert fleet._session.position == fleet._store.position_of(fleet._session) == highest
+    block = book.latest_block(fleet.charge, fleet._session.about["session"])
     assert block is not None
     assert (block.settled, block.last) == (highest, highest)
 
@@ -79,7 +78,7 @@ def test_a_late_observation_does_not_let_an_older_copy_go_on(book: Ledger, tmp_p
         copied = back_up(store, tmp_path / "copy.db")
         told = fleet.decide_many(["a"], [100], [0.0])
         fleet.decide("b", 11, 0.0)
-    with pytest.raises(EpochClosed, match="older copy"):
+    with pytest.raises(SessionClosed, match="older copy"):
         opened(book, copied)
     with opened(book, store) as fleet:
         assert fleet.decide_many(["a"], [100], [0.0]).scores.tolist() == told.scores.tolist()  # type: ignore[union-attr]
@@ -125,9 +124,9 @@ def test_threads_take_turns(book: Ledger, tmp_path: Path, monkeypatch: pytest.Mo
     other.start()
     one.join()
     other.join()
-    assert fleet._epoch.position == place_of(100)
+    assert fleet._session.position == place_of(100)
     fleet.close()
-    with pytest.raises(EpochClosed, match="older copy"):
+    with pytest.raises(SessionClosed, match="older copy"):
         opened(book, copied)
     with opened(book, store) as fleet:
         again = fleet.decide_many(many, [100] * 50, [0.0] * 50)
@@ -135,8 +134,8 @@ def test_threads_take_turns(book: Ledger, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @contextmanager
-def lost_answer(self: FleetStore, epoch: Any, kept: Any) -> Iterator[None]:
-    with _KEEP(self, epoch, kept):
+def lost_answer(self: FleetStore, session: Any, kept: Any) -> Iterator[None]:
+    with _KEEP(self, session, kept):
         yield
     raise StateUnreachable("the connection was lost after COMMIT")
 
@@ -158,7 +157,7 @@ def test_a_lost_answer_to_commit_does_not_close_the_epoch(
             found = fleet.decide_many(["a", "b"], [100, 12], [0.0, 0.0])
             assert found.again.tolist() == [True, False]
             assert not found.skipped.any()
-            assert fleet._epoch.position == place_of(100)
+            assert fleet._session.position == place_of(100)
     with opened(book, store) as fleet:
         found = fleet.decide_many(["a"], [100], [0.0])
         assert found.again.tolist() == [True]
@@ -283,17 +282,17 @@ def test_a_batch_may_be_empty_or_all_faults(book: Ledger, tmp_path: Path) -> Non
 
 
 def test_a_calendar_needs_dates_and_reports_other_times(book: Ledger, tmp_path: Path) -> None:
-    hourly = Seasons(
+    hourly = SeasonalBaseline(
         dataset="meters",
         columns=("x",),
-        phases=Phases(kind="hour-of-day"),
+        season=Season(kind="hour-of-day"),
         time="when",
         centre=((0.0,) * 24,),
         spread=((2.0,) * 24,),
         width=(1.0,),
     )
     query = wf.Watch(threshold=3.0, loss=wf.Loss("0.5"), baseline=hourly)
-    with opened(book, tmp_path / "s", query=query, columns=None, anyway=True) as fleet:
+    with opened(book, tmp_path / "s", query=query, columns=None, force=True) as fleet:
         found = fleet.decide_many(["a", "b", "c"], ["2026-01-01T05:30", 41, "then"], [[1.0]] * 3)
     assert found.faults == (None, "time", "time")
 
@@ -315,7 +314,7 @@ def test_after_a_crash_the_bar_is_the_last_time_that_was_noted(book: Ledger, tmp
         with opened(book, tmp_path / "s") as fleet:
             assert fleet.decide("a", 12, 0.0) is not None
     with opened(book, tmp_path / "s") as fleet:
-        assert fleet.may_pass_over
+        assert fleet.may_skip
         found = fleet.decide_many(["a", "b", "b", "b"], [10, 9, 10, 11], [0.0] * 4)
         assert found.skipped.tolist() == [False, True, True, False]
         assert found.again.tolist() == [True, False, False, False]

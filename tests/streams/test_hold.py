@@ -16,7 +16,7 @@ from watch_worlds import BookInMemory, StateInMemory, World, unlike_any
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.detectors import Sparse, Staircase
-from wallflower.streams import payer
+from wallflower.streams import session as sessions
 
 door: Any = import_module("wallflower.streams.watch")
 
@@ -47,9 +47,9 @@ WATCHES = {  # with the most flags that are paid for; at so large a loss every o
 
 @pytest.fixture(autouse=True)
 def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "State", StateInMemory)
+    monkeypatch.setattr(door, "Checkpoint", StateInMemory)
     monkeypatch.setattr(Staircase, "decide", unlike_any(count(1)))
-    monkeypatch.setattr(payer, "OBSERVATIONS_PER_BLOCK", 1)  # blocks that reach beyond what was asked for
+    monkeypatch.setattr(sessions, "OBSERVATIONS_PER_INTENT", 1)  # blocks that reach beyond what was asked for
 
 
 def short() -> Iterator[tuple[str, ...]]:
@@ -107,11 +107,11 @@ def test_a_crash_costs_one_flag_at_most_and_a_clean_stop_none() -> None:
 
 
 def look_at_all(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(payer.Hold, "count_barred", lambda *_: 0)
+    patch.setattr(sessions.IntentLog, "count_skipped", lambda *_: 0)
 
 
 def note_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(payer.Hold, "cover", lambda *_: True)
+    patch.setattr(sessions.IntentLog, "cover", lambda *_: True)
 
 
 def let_two_go_on(patch: pytest.MonkeyPatch) -> None:
@@ -124,27 +124,27 @@ def let_two_go_on(patch: pytest.MonkeyPatch) -> None:
 
 
 def trust_the_state(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(payer, "bounded_spending", lambda _, **known: known["spent"])
+    patch.setattr(sessions, "bounded_spending", lambda _, **known: known["spent"])
 
 
 def trust_a_whole_state(patch: pytest.MonkeyPatch) -> None:
     def spent(latest: Any, *, position: int, spent: int, **_: int) -> int:
         return spent if position == latest.last else max(spent, latest.spent)
 
-    patch.setattr(payer, "bounded_spending", spent)
+    patch.setattr(sessions, "bounded_spending", spent)
 
 
 def set_nothing_aside(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Sparse, "ahead", lambda *_: 0)
+    patch.setattr(Sparse, "reserve", lambda *_: 0)
     whole = Sparse.decide
-    patch.setattr(Sparse, "decide", lambda *given, most=None: whole(*given))
+    patch.setattr(Sparse, "decide", lambda *given, max_spent=None: whole(*given))
 
 
 def give_back_what_was_told(patch: pytest.MonkeyPatch) -> None:
-    def put_down(held: Any, position: int, spent: int) -> None:
-        held._note(settled=held._begun_at, last=held._begun_at, spent=spent)
+    def release(held: Any, position: int, spent: int) -> None:
+        held._write(settled=held._begun_at, last=held._begun_at, spent=spent)
 
-    patch.setattr(payer.Hold, "put_down", put_down)
+    patch.setattr(sessions.IntentLog, "release", release)
 
 
 BROKEN = (

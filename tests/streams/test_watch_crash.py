@@ -25,7 +25,7 @@ from wallflower.queries.watch import Watch
 from wallflower.streams import watching
 
 WALLFLOWER = Path(sys.executable).with_name("wallflower")
-OPTIONS = ("--threshold", "2", "--low", "-5", "--high", "5", "--epsilon", "0.01", "--dataset", "ward", "--anyway")
+OPTIONS = ("--threshold", "2", "--low", "-5", "--high", "5", "--epsilon", "0.01", "--dataset", "ward", "--force")
 COIN = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.01"))  # as often true as false: a second look would show
 
 SCRIPT = textwrap.dedent(
@@ -36,8 +36,8 @@ SCRIPT = textwrap.dedent(
     from wallflower.queries.watch import Watch
     from wallflower.queries.watch.detectors import Staircase
     from wallflower.streams import watching
-    from wallflower.streams.payer import Hold
-    from wallflower.streams.state import State
+    from wallflower.streams.session import IntentLog
+    from wallflower.streams.session import Checkpoint
 
     ledger, state, point = sys.argv[1:]
 
@@ -54,29 +54,29 @@ SCRIPT = textwrap.dedent(
             return value
         setattr(owner, method, wrapped)
 
-    around(State, "__init__", "before the lock", "after the lock")
+    around(Checkpoint, "__init__", "before the lock", "after the lock")
     around(Ledger, "charge", "before the charge", "after the charge")
-    around(State, "begin", "before the epoch", "after the epoch")
+    around(Checkpoint, "begin", "before the session", "after the session")
     around(Ledger, "reserve", "before the note", "after the note")
     around(Staircase, "decide", "before the look", "after the look")
-    around(State, "keep", "before it is kept", "after it is kept")
-    around(Hold, "put_down", "before the pause", "after the pause")
+    around(Checkpoint, "keep", "before it is kept", "after it is kept")
+    around(IntentLog, "release", "before the pause", "after the pause")
 
     query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.01"))
-    with watching(query, columns=["x"], dataset="ward", ledger=ledger, state=state) as watch:
+    with watching(query, columns=["x"], dataset="ward", ledger=ledger, checkpoint=state) as watch:
         print("told", watch.decide(1.0), flush=True)
         reach("after it is told")
     """
 )
 
-# How often was charged, how many decisions are on disk and how many observations are passed over when it dies there.
+# How often was charged, how many decisions are on disk and how many observations are skipped when it dies there.
 STEPS = {
     "before the lock": (0, None, 0),
     "after the lock": (0, None, 0),
     "before the charge": (0, None, 0),
     "after the charge": (1, None, 0),
-    "before the epoch": (1, None, 0),
-    "after the epoch": (1, 0, 0),
+    "before the session": (1, None, 0),
+    "after the session": (1, 0, 0),
     "before the note": (1, 0, 0),
     "after the note": (1, 0, 1),
     "before the look": (1, 0, 1),
@@ -109,9 +109,9 @@ def test_a_killed_watch_loses_budget_at_most(tmp_path: Path, place: str, step: s
     paid, kept, passed = STEPS[step]
     assert charges(place) == paid
     assert (printed != "") is (step in ("after it is told", "before the pause", "after the pause", "never"))
-    with watching(COIN, columns=["x"], dataset="ward", ledger=place, state=state) as watch:
+    with watching(COIN, columns=["x"], dataset="ward", ledger=place, checkpoint=state) as watch:
         assert watch.resumed is (kept is not None)
-        assert (watch.position, watch.passed_over) == (kept or 0, passed)
+        assert (watch.position, watch.skipped_ahead) == (kept or 0, passed)
         if printed:
             assert printed == f"told {watch.decide_at(1, None)}\n"
         assert (watch.decide(1.0) is None) is bool(passed)
@@ -120,7 +120,7 @@ def test_a_killed_watch_loses_budget_at_most(tmp_path: Path, place: str, step: s
 
 
 def start(folder: Path, *more: str) -> Fork:
-    command = ["watch", "-", "--json-lines", "--state", str(folder / "state.db"), *OPTIONS, *more]
+    command = ["watch", "-", "--json-lines", "--checkpoint", str(folder / "state.db"), *OPTIONS, *more]
     return Fork(COMMAND, *command, "--ledger", str(folder / "ledger.db"), listen=True)
 
 
@@ -141,7 +141,7 @@ def killed(process: Fork, known: int, rng: random.Random) -> dict[int, bool | No
 
 
 def published(lines: Iterable[str]) -> dict[int, bool | None]:
-    """What was said of each observation, None where it was passed over."""
+    """What was said of each observation, None where it was skipped."""
     told = [json.loads(line) for line in lines]
     assert all(line.get("skipped", False) is (line["outlier"] is None) for line in told)
     return {line["observation"]: line["outlier"] for line in told}
@@ -163,7 +163,7 @@ def test_what_was_published_never_changes(tmp_path: Path) -> None:
         told |= now
         assert sorted(told) == list(range(1, len(told) + 1))
         assert told.items() <= stored(tmp_path).items()
-    assert any(flag is not None for flag in told.values())  # how many were passed over is left to the kills
+    assert any(flag is not None for flag in told.values())  # how many were skipped is left to the kills
     assert charges(tmp_path / "ledger.db") == 1
     with start(tmp_path, "--from", "1") as last:
         _, output, _ = last.finish("x\n" + "1\n" * len(told))
@@ -178,13 +178,15 @@ def test_a_second_process_is_refused_while_the_first_lives(tmp_path: Path) -> No
         assert json.loads(first.stdout.readline())["observation"] == 1
         code, output, errors = run(tmp_path)
         assert (code, output) == (4, "")
-        assert "another process is watching" in errors
+        assert "another process has it open" in errors
         with pytest.raises(StateError, match="another process"):
-            watching(COIN, columns=["x"], dataset="ward", ledger=tmp_path / "ledger.db", state=tmp_path / "state.db")
+            watching(
+                COIN, columns=["x"], dataset="ward", ledger=tmp_path / "ledger.db", checkpoint=tmp_path / "state.db"
+            )
         first.kill()
     command = [
         str(WALLFLOWER),
-        *["watch", "-", "--json-lines", "--state", "state.db"],
+        *["watch", "-", "--json-lines", "--checkpoint", "state.db"],
         *OPTIONS,
         "--ledger",
         "ledger.db",
@@ -214,7 +216,7 @@ def test_a_lost_secret_or_an_old_copy_is_paid_for_again(tmp_path: Path) -> None:
     assert "--renew" in errors
     assert run(tmp_path, "--renew")[0] == 0
     db = sqlite3.connect(tmp_path / "state.db")
-    db.execute("UPDATE epochs SET secret = NULL")
+    db.execute("UPDATE sessions SET secret = NULL")
     db.commit()
     db.close()
     assert run(tmp_path)[:2] == (4, "")
@@ -228,12 +230,12 @@ STORM = textwrap.dedent(
     import sys
     from wallflower.privacy import Loss
     from wallflower.queries.watch import Watch
-    from wallflower.streams import payer as hold, watching
+    from wallflower.streams import session as hold, watching
 
     ledger, state = sys.argv[1:]
-    hold.OBSERVATIONS_PER_BLOCK = 1  # long blocks: a copy is taken in the middle of one
+    hold.OBSERVATIONS_PER_INTENT = 1  # long blocks: a copy is taken in the middle of one
     query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.00001"), scores=True)
-    with watching(query, columns=["x"], dataset="ward", ledger=ledger, state=state) as watch:
+    with watching(query, columns=["x"], dataset="ward", ledger=ledger, checkpoint=state) as watch:
         for _ in sys.stdin:
             told = watch.decide_many([1.0])
             for place, score in enumerate(told.noisy_scores, told.first):
@@ -273,7 +275,7 @@ class Storm:
             self.note(line)
         process.close()
         errors = (self.folder / f"{machine}.log").read_text()
-        assert process.returncode == -signal.SIGKILL or "EpochClosed" in errors, errors
+        assert process.returncode == -signal.SIGKILL or "SessionClosed" in errors, errors
 
     def note(self, line: str) -> None:
         if line.endswith("\n") and "None" not in line:

@@ -24,8 +24,8 @@ from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.detectors import Sparse
-from wallflower.queries.watch.gauge import Gauge
-from wallflower.queries.watch.staircase import Table
+from wallflower.queries.watch.detectors.staircase import Table
+from wallflower.queries.watch.statistics import Statistic
 from wallflower.release import release
 from wallflower.streams import watching
 
@@ -60,7 +60,7 @@ def test_the_noise_on_thresholds_is_drawn_once(
 ) -> None:
     drawn = [10**9]  # so high that nothing passes it; what would be drawn again is what everything passes
     monkeypatch.setattr(Sparse, "secret", lambda detector, noise: (drawn.pop() if drawn else -(10**9),))
-    state = {"state": tmp_path / "s"} if is_kept else {}
+    state = {"checkpoint": tmp_path / "s"} if is_kept else {}
     for _ in range(2 if is_kept else 1):
         with opened(book, PERSON, **state) as watch:
             for _ in range(3):
@@ -70,24 +70,24 @@ def test_the_noise_on_thresholds_is_drawn_once(
 
 def test_a_refused_watch_costs_nothing(book: Ledger, tmp_path: Path) -> None:
     with pytest.raises(BudgetExhausted):
-        opened(book, Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1.5")), state=tmp_path / "s")
+        opened(book, Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1.5")), checkpoint=tmp_path / "s")
     with pytest.raises(ParameterError, match="bounds"):
-        opened(book, Watch(threshold=2.0, loss=Loss("0.5")), state=tmp_path / "s")
+        opened(book, Watch(threshold=2.0, loss=Loss("0.5")), checkpoint=tmp_path / "s")
     with pytest.raises(StateError, match="No such file"):
-        opened(book, state=tmp_path / "nowhere" / "s")
+        opened(book, checkpoint=tmp_path / "nowhere" / "s")
     with pytest.raises(ParameterError, match="columns"):
         opened(book, columns=None)
     assert labels(book) == []
-    opened(book, state=tmp_path / "s").close()  # the refusals left it unlocked
+    opened(book, checkpoint=tmp_path / "s").close()  # the refusals left it unlocked
 
 
 def test_a_key_pays_once(book: Ledger) -> None:
-    opened(book, key="k").close()
-    with pytest.raises(KeyConflict, match="resumed by its own state"):
-        opened(book, key="k")
-    release(EVENT, Points.from_array([[1.0], [2.0]], name="ward"), book, key="whole", anyway=True)
+    opened(book, idempotency_key="k").close()
+    with pytest.raises(KeyConflict, match="resumed by its checkpoint"):
+        opened(book, idempotency_key="k")
+    release(EVENT, Points.from_array([[1.0], [2.0]], name="ward"), book, idempotency_key="whole", force=True)
     with pytest.raises(KeyConflict, match="charged before"):
-        opened(book, key="whole", analyst=book.history()[-1].analyst)
+        opened(book, idempotency_key="whole", analyst=book.history()[-1].analyst)
 
 
 # Deciding
@@ -147,7 +147,7 @@ def test_words_drawn_ahead_are_used_once_and_in_order(book: Ledger, monkeypatch:
     script = [int(word) for word in system_noise().words(4 * door.WORDS_DRAWN_AHEAD)]
     monkeypatch.setattr(door, "system_noise", lambda: Scripted(script))
     xs = np.linspace(-5, 5, 2 * door.WORDS_DRAWN_AHEAD + 1)
-    with opened(book, key="one") as one, opened(book, key="many") as many:
+    with opened(book, idempotency_key="one") as one, opened(book, idempotency_key="many") as many:
         singly = [one.decide(x) for x in xs.tolist()]
         assert one.position == len(xs)
         assert singly == many.decide_many(xs).flags.tolist()
@@ -156,8 +156,8 @@ def test_words_drawn_ahead_are_used_once_and_in_order(book: Ledger, monkeypatch:
 
 def test_an_observation_is_a_number_a_sequence_or_a_mapping(book: Ledger, monkeypatch: Any) -> None:
     seen: list[list[list[float]]] = []
-    measure = Gauge.measure
-    monkeypatch.setattr(Gauge, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
+    measure = Statistic.measure
+    monkeypatch.setattr(Statistic, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
     with opened(book, SCORES, columns=["a", "b"]) as watch:  # which has no quick way
         watch.decide([1, "2.5"])
         watch.decide((True, None))
@@ -184,8 +184,8 @@ FRAMES: dict[str, Any] = {
 @pytest.mark.parametrize("kind", FRAMES)
 def test_a_frame_is_read_by_the_names_of_its_columns(book: Ledger, monkeypatch: Any, kind: str) -> None:
     seen: list[list[list[float]]] = []
-    measure = Gauge.measure
-    monkeypatch.setattr(Gauge, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
+    measure = Statistic.measure
+    monkeypatch.setattr(Statistic, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
     frame = FRAMES[kind]({"when": ["mon", "tue", "wed"], "b": [10, 20, None], "a": [1.0, 2.0, 3.0]})
     with opened(book, columns=["a", "b"]) as watch:
         assert len(watch.decide_many(frame)) == 3
@@ -194,8 +194,8 @@ def test_a_frame_is_read_by_the_names_of_its_columns(book: Ledger, monkeypatch: 
 
 def test_a_row_of_a_frame_is_read_by_the_names_of_its_columns(book: Ledger, monkeypatch: Any) -> None:
     seen: list[list[list[float]]] = []
-    measure = Gauge.measure
-    monkeypatch.setattr(Gauge, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
+    measure = Statistic.measure
+    monkeypatch.setattr(Statistic, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
     frame = pd.DataFrame({"b": [10.0, 20.0], "a": [1.0, 2.0]})
     with opened(book, SCORES, columns=["a", "b"]) as watch:  # which has no quick way
         for _, row in frame.iterrows():
@@ -204,7 +204,7 @@ def test_a_row_of_a_frame_is_read_by_the_names_of_its_columns(book: Ledger, monk
 
 
 def test_numbers_of_observations_may_come_from_numpy(book: Ledger, tmp_path: Path) -> None:
-    with opened(book, state=tmp_path / "s") as watch:
+    with opened(book, checkpoint=tmp_path / "s") as watch:
         told = watch.decide_many([0.0, 5.0], first=np.int64(1))
         assert watch.decide_at(np.int64(2), None) == told.outliers[1]
 
@@ -223,7 +223,7 @@ def test_one_column_of_anything_is_read_row_by_row(book: Ledger, kind: str, cell
 
 def test_a_stored_frame_goes_on_after_what_was_told(book: Ledger, tmp_path: Path) -> None:
     frame = pd.DataFrame({"b": [5.0] * 6, "a": [0.0] * 6})
-    with opened(book, columns=["a", "b"], state=tmp_path / "s") as watch:
+    with opened(book, columns=["a", "b"], checkpoint=tmp_path / "s") as watch:
         first = watch.decide_many(frame[:3])
         assert len(watch.decide_many(frame, first=1)) == 6
         assert watch.decide_many(frame[:3], first=1).flags.tolist() == first.flags.tolist()
@@ -250,7 +250,7 @@ def test_a_batch_without_the_columns_is_refused_and_not_shown(book: Ledger, rows
 
 
 def test_a_threshold_out_of_reach_opens_no_watch(book: Ledger) -> None:
-    with pytest.raises(ParameterError, match="out of reach"):
+    with pytest.raises(ParameterError, match="cannot be reached"):
         opened(book, Watch(threshold=5.1, low=-5.0, high=5.0, loss=Loss("0.5")))
     assert labels(book) == []
 
@@ -296,7 +296,7 @@ def test_a_schema_scales_a_stream_as_it_scales_a_table(book: Ledger, own: Any, s
     raw = np.array([[38.5, 0.3], [1e6, -7.0], [0.0, 1.0]])
     points = Points.from_array(raw, schema=schema)
     rule = door.Rule(query, schema)
-    assert rule.measure(raw).tolist() == query.gauge(2, points.schema).measure(points.values).tolist()
+    assert rule.measure(raw).tolist() == query.statistic_on(2, points.schema).measure(points.values).tolist()
     with watching(query, schema=schema, dataset="ward", ledger=book) as watch:
         assert watch.columns == ("a", "b")
         assert watch.decide([38.5, 0.3]) in (True, False)
@@ -320,7 +320,7 @@ def test_a_batch_has_as_many_entries_in_a_row_as_there_are_columns(scaling: Any)
 def test_an_exhausted_watch_says_so_and_looks_no_more(
     book: Ledger, tmp_path: Path, monkeypatch: Any, in_state: bool
 ) -> None:
-    state = {"state": tmp_path / "s"} if in_state else {}
+    state = {"checkpoint": tmp_path / "s"} if in_state else {}
     with opened(book, PERSON, **state) as watch:
         told = watch.decide_many(LONG)
         assert told.exhausted
@@ -352,9 +352,9 @@ def test_gaussian_noise_is_exhausted_after_its_steps(book: Ledger) -> None:
 
 
 def test_an_exhausted_epoch_is_followed_by_a_paid_one(book: Ledger, tmp_path: Path) -> None:
-    with opened(book, PERSON, state=tmp_path / "s") as watch:
+    with opened(book, PERSON, checkpoint=tmp_path / "s") as watch:
         watch.decide_many(LONG)
-    with opened(book, PERSON, state=tmp_path / "s", renew=True) as watch:
+    with opened(book, PERSON, checkpoint=tmp_path / "s", renew=True) as watch:
         assert (watch.position, watch.resumed, watch.exhausted) == (0, False, False)
     assert labels(book).count("outlier-watch/1") == 2
 
@@ -364,7 +364,7 @@ def test_an_exhausted_epoch_is_followed_by_a_paid_one(book: Ledger, tmp_path: Pa
 
 @pytest.mark.parametrize("in_state", [False, True])
 def test_a_closed_watch_decides_nothing(book: Ledger, tmp_path: Path, in_state: bool) -> None:
-    with opened(book, **({"state": tmp_path / "s"} if in_state else {})) as watch:
+    with opened(book, **({"checkpoint": tmp_path / "s"} if in_state else {})) as watch:
         watch.decide(1.0)
     watch.close()
     for ask in (lambda: watch.decide(1.0), lambda: watch.decide_many([1.0])):
@@ -377,7 +377,7 @@ def test_a_closed_watch_decides_nothing(book: Ledger, tmp_path: Path, in_state: 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("in_state", [False, True])
 def test_a_forked_child_neither_repeats_nor_goes_on(book: Ledger, tmp_path: Path, in_state: bool) -> None:
-    watch = opened(book, **({"state": tmp_path / "s"} if in_state else {}))
+    watch = opened(book, **({"checkpoint": tmp_path / "s"} if in_state else {}))
     watch.decide(1.0)
     child = os.fork()
     if child == 0:  # pragma: no cover
@@ -392,5 +392,5 @@ def test_a_forked_child_neither_repeats_nor_goes_on(book: Ledger, tmp_path: Path
     assert watch.position == 2
     watch.close()
     if in_state:
-        with opened(book, state=tmp_path / "s") as again:
+        with opened(book, checkpoint=tmp_path / "s") as again:
             assert again.position == 2

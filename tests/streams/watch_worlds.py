@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from wallflower.errors import EpochClosed
+from wallflower.errors import SessionClosed
 from wallflower.ledger import Block, Ledger
-from wallflower.queries.watch.detectors import Decisions as Found
-from wallflower.streams import Decisions, Watching, watching
-from wallflower.streams.state import Epoch
+from wallflower.queries.watch.detectors import Output as Found
+from wallflower.streams import Decisions, OpenWatch, watching
+from wallflower.streams.session import Session
 
 A, B = "a", "b"  # two machines, each with a state file of its own
 
@@ -39,10 +39,10 @@ class BookInMemory(Ledger):
         return SimpleNamespace(id=len(self.rows), stored=None)
 
     def history(self, *_: Any, before: int | None = None, **__: Any) -> Any:
-        return [SimpleNamespace(id=(before or 1) - 1, hash=f"epoch {(before or 1) - 1}")]
+        return [SimpleNamespace(id=(before or 1) - 1, hash=f"session {(before or 1) - 1}")]
 
-    def latest_block(self, charge: int, epoch: str) -> Block | None:
-        return self.rows[charge][-1] if self.rows[charge] else Block(charge=charge, epoch=epoch, hash=epoch)
+    def latest_block(self, charge: int, session: str) -> Block | None:
+        return self.rows[charge][-1] if self.rows[charge] else Block(charge=charge, session=session, hash=session)
 
     def reserve(self, asked: Block, *, after: Block) -> Block:
         rows = self.rows[asked.charge]
@@ -60,7 +60,7 @@ class BookInMemory(Ledger):
 class Kept:
     """What is on one disk."""
 
-    epoch: Epoch | None = None
+    session: Session | None = None
     rows: list[Any] = field(default_factory=list)
     is_closed: bool = False
 
@@ -78,32 +78,32 @@ class StateInMemory:
     def kept(self) -> Kept:
         return self.disks.setdefault(self.path, Kept())
 
-    def newest(self) -> Epoch | None:
+    def newest(self) -> Session | None:
         if self.kept.is_closed:
-            raise EpochClosed("it was closed")
-        return self.kept.epoch
+            raise SessionClosed("it was closed")
+        return self.kept.session
 
-    def begin(self, about: dict[str, Any], secret: tuple[int, ...]) -> Epoch:
-        self.disks[self.path] = Kept(Epoch(number=1, about=about, secret=secret))
-        assert self.kept.epoch is not None
-        return self.kept.epoch
+    def begin(self, about: dict[str, Any], secret: tuple[int, ...]) -> Session:
+        self.disks[self.path] = Kept(Session(number=1, about=about, secret=secret))
+        assert self.kept.session is not None
+        return self.kept.session
 
-    def keep(self, epoch: Epoch, decisions: Sequence[Any]) -> None:
-        self.kept.epoch = epoch
+    def keep(self, session: Session, decisions: Sequence[Any]) -> None:
+        self.kept.session = session
         self.kept.rows += decisions
-        assert len(self.kept.rows) == epoch.position
+        assert len(self.kept.rows) == session.position
         if self.dies_after_keeping:
             raise Kill
 
-    def position_of(self, epoch: Epoch) -> int:
+    def position_of(self, session: Session) -> int:
         return len(self.kept.rows)
 
-    def recall(self, epoch: Epoch, first: int, count: int) -> list[Any]:
+    def recall(self, session: Session, first: int, count: int) -> list[Any]:
         return self.kept.rows[first - 1 : first - 1 + count]
 
-    def close_epoch(self, why: str) -> EpochClosed:
+    def close_session(self, why: str) -> SessionClosed:
         self.kept.is_closed = True
-        return EpochClosed(why)
+        return SessionClosed(why)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -111,7 +111,7 @@ class StateInMemory:
 
 @dataclass
 class World:
-    """Two machines, one ledger, one paid epoch, in which `most` flags are told, if that is bounded.
+    """Two machines, one ledger, one paid session, in which `most` flags are told, if that is bounded.
 
     `seen` is what anybody was ever told of an observation.
     """
@@ -120,7 +120,7 @@ class World:
     most: int | None = None
     book: BookInMemory = field(default_factory=BookInMemory)
     seen: dict[int, set[Any]] = field(default_factory=dict)
-    running: dict[str, Watching] = field(default_factory=dict)
+    running: dict[str, OpenWatch] = field(default_factory=dict)
     backup: Kept | None = None
 
     def __post_init__(self) -> None:
@@ -139,7 +139,7 @@ class World:
             self._tell(watch.decide_many([5.0] * count))
             if start > 1:
                 self._tell(watch.decide_many([5.0] * (start - 1), first=1))
-        except (EpochClosed, Kill):
+        except (SessionClosed, Kill):
             self.kill(machine)
 
     def noted(self, machine: str) -> None:
@@ -188,9 +188,11 @@ class World:
         is_within = self.most is None or flags <= self.most
         return len(self.book.rows) == 1 and is_within and all(len(told) == 1 for told in self.seen.values())
 
-    def _opened(self, machine: str) -> Watching:
+    def _opened(self, machine: str) -> OpenWatch:
         if machine not in self.running:
-            self.running[machine] = watching(self.query, columns=["x"], dataset="ward", ledger=self.book, state=machine)
+            self.running[machine] = watching(
+                self.query, columns=["x"], dataset="ward", ledger=self.book, checkpoint=machine
+            )
         return self.running[machine]
 
     def _tell(self, told: Decisions) -> None:

@@ -20,7 +20,7 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
@@ -28,7 +28,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.audit import Finding, Way
+from wallflower.audit.attacks import Finding, Way
 from wallflower.audit.laws import EXACT, Law, law_of, loss_between
 from wallflower.audit.scripts import Draw
 from wallflower.data import Points
@@ -134,16 +134,16 @@ class Recorder:
         """A word that leads to a level, each with its own chance, so that there are no more branches than levels."""
         total = sum(self._weights)
         chances = [weight / total for weight in self._weights]
-        likely = [place for place, chance in enumerate(chances) if chance > NEGLIGIBLE]
+        likely = [index for index, chance in enumerate(chances) if chance > NEGLIGIBLE]
         draw = Draw(
             first=0,
             last=len(likely) - 1,
-            chance=lambda a, b: sum(chances[place] for place in likely[a : b + 1]),
+            chance=lambda a, b: sum(chances[index] for index in likely[a : b + 1]),
             word=likely.__getitem__,
             apart=True,
         )
-        place = noise.next(draw)
-        middle = sum(map(Fraction, chances[:place])) + Fraction(chances[place]) / 2
+        index = noise.next(draw)
+        middle = sum(map(Fraction, chances[:index])) + Fraction(chances[index]) / 2
         return int(middle * bound)
 
     def sample(self, bound: int, size: int) -> NDArray[np.int64]:
@@ -167,10 +167,10 @@ class Recorder:
         words = getattr(self.noise, "words", None)
         if self._is_free and words is not None:
             return words(size)
-        found: NDArray[np.uint64] = np.frombuffer(
+        numbers: NDArray[np.uint64] = np.frombuffer(
             b"".join(self._hash(len(self.draws), at)[:8] for at in range(size)), dtype=np.uint64
         )
-        return found
+        return numbers
 
     def _hash(self, *places: int) -> bytes:
         return hashlib.sha256(repr(places).encode()).digest()
@@ -301,7 +301,7 @@ def join(name: str, *parts: Part) -> Part:
     draws: tuple[DrawRecord, ...] = ()
     noisy: tuple[int, ...] = ()
     for part in parts:
-        noisy += tuple(len(draws) + place for place in part.noisy)
+        noisy += tuple(len(draws) + index for index in part.noisy)
         draws += part.draws
     spends = sum((part.spends for part in parts), Fraction(0))
     is_epsilon = all(part.is_epsilon for part in parts)
@@ -403,7 +403,7 @@ class Accounts:
         """Modes of a query that no case has: choices, switches, optional fields, kinds of losses that it takes, and
         each of the former that is not the default with each kind of loss that it takes."""
         queries = [case.query for case in self.of(kind)]
-        found = []
+        missing = []
         for item in fields(kind):
             used = {getattr(query, item.name) for query in queries if item.name not in self.without_draws}
             if item.name in self.without_draws:
@@ -411,16 +411,16 @@ class Accounts:
             wanted = set(item.metadata.get("choices", ()))
             if item.type == "bool":
                 wanted |= {True, False}
-            found += [f"{item.name}={choice}" for choice in sorted(wanted - used, key=str)]
+            missing += [f"{item.name}={choice}" for choice in sorted(wanted - used, key=str)]
             if item.default is None and not wanted:
-                found += [
+                missing += [
                     f"{item.name}={'given' if is_given else None}"
                     for is_given in (True, False)
                     if is_given not in {value is not None for value in used}
                 ]
         kinds = {query.cost().kind for query in queries}
-        found += [f"a {loss.kind} loss" for loss in LOSSES if loss.kind not in kinds and _takes(kind, loss)]
-        return found + self._missing_pairs(queries)
+        missing += [f"a {loss.kind} loss" for loss in LOSSES if loss.kind not in kinds and _takes(kind, loss)]
+        return missing + self._missing_pairs(queries)
 
     def missing_laws(self, kind: type[Query[Any, Any]]) -> list[str]:
         """Parts that spend something, of which no law was added up and no reason for that is stated."""
@@ -446,16 +446,16 @@ class Accounts:
 
     def _settings(self, query: Query[Any, Any]) -> list[str]:
         """What is not at its default."""
-        found = []
+        settings = []
         for item in fields(query):
             value = getattr(query, item.name)
             if item.name in self.without_draws or item.default is MISSING or value == item.default:
                 continue
             if item.metadata.get("choices") or item.type == "bool":
-                found.append(f"{item.name}={value}")
+                settings.append(f"{item.name}={value}")
             elif item.default is None:
-                found.append(item.name)
-        return found
+                settings.append(item.name)
+        return settings
 
 
 def _takes_instead(query: Query[Any, Any], loss: Loss) -> bool:
@@ -509,7 +509,7 @@ def audit_draws(case: Case, *, name: str | None = None, expected: bool = False) 
         or _told_pairing(case)
         or _private_candidate(case, (first, second))
         or _unmoved_number(case, case.tables[0], first, noise.draws)
-        or _told_beside_numbers(case, case.tables, noise.draws)
+        or _released_beside_numbers(case, case.tables, noise.draws)
     )
     words = f"{len(noise.draws):,} draws, {len(case.parts)} parts, {case.spent():.6g} in all"
     return _make_finding(name or f"draws of {case.name}", reason or words, caught=reason is not None, expected=expected)
@@ -547,9 +547,9 @@ def _stated_beforehand(query: Query[Any, Any], view: Any) -> tuple[Any, ...]:
 
 def _wrong_terms(stated: Claim, right: Mapping[str, Any]) -> str | None:
     """What a claim states besides its loss and its ρ, where that is not what the case says."""
-    found = {item.name: getattr(stated, item.name) for item in fields(stated) if item.name not in ("loss", "rho")}
+    terms = {item.name: getattr(stated, item.name) for item in fields(stated) if item.name not in ("loss", "rho")}
     usual = {item.name: item.default for item in fields(stated)}
-    wrong = {name: value for name, value in found.items() if value != right.get(name, usual[name])}
+    wrong = {name: value for name, value in terms.items() if value != right.get(name, usual[name])}
     return ", ".join(f"{name} {value}, by hand {right.get(name, usual[name])}" for name, value in wrong.items()) or None
 
 
@@ -558,7 +558,7 @@ def audit_law_check(case: Case, check: LawCheck, *, name: str | None = None, exp
     claimed = sum((part.spends for part in case.parts if part.name in check.parts), Fraction(0))
     free = _places(case.parts, check)
     see = check.seen or freeze
-    found = []
+    laws = []
     tables = check.tables or case.tables
     for table, rare in zip(tables, check.rare, strict=True):
         view = case.view(case.query, table)
@@ -568,11 +568,11 @@ def audit_law_check(case: Case, check: LawCheck, *, name: str | None = None, exp
             recorder = Recorder(noise=noise, free=free, usual=case.usual, numbers=numbers)
             return see(case.query.answer(view, recorder))
 
-        found.append(law_of(answer, least=rare) if check.law is None else check.law(case.query, view))
-    lost = loss_between(found[0], found[1], _claimed_loss(case, check, claimed))
+        laws.append(law_of(answer, least=rare) if check.law is None else check.law(case.query, view))
+    lost = loss_between(laws[0], laws[1], _claimed_loss(case, check, claimed))
     other = " on tables of its own" if check.tables else ""
     name = name or f"law of {case.name}: {' and '.join(check.parts)}{other}"
-    words = f"claims {float(claimed):.6g}, is {lost:.6g} over {len({**found[0], **found[1]})} outputs"
+    words = f"claims {float(claimed):.6g}, is {lost:.6g} over {len({**laws[0], **laws[1]})} outputs"
     if lost > check.most * float(claimed) * (1 + EXACT):
         words += "" if check.most == 1.0 else f": with the noise of the account it is at most {check.most:.2%}"
         return _make_finding(name, words, caught=True, claimed=float(claimed), lower=lost, expected=expected)
@@ -601,10 +601,10 @@ def _couple(case: Case, check: LawCheck, first: Any, second: Any) -> dict[int, i
 
 
 def _couple_numbers(case: Case, read: Callable[[Any], Sequence[int]], first: Any, second: Any) -> dict[int, int]:
-    wanted, found = (read(case.record(table)[0]) for table in (first, second))
+    wanted, others = (read(case.record(table)[0]) for table in (first, second))
     return {
-        place: case.usual + number - own
-        for place, number, own in zip(_noisy_places(case.parts), wanted, found, strict=True)
+        index: case.usual + number - other
+        for index, number, other in zip(_noisy_places(case.parts), wanted, others, strict=True)
     }
 
 
@@ -615,28 +615,28 @@ def freeze(value: Any) -> Hashable:
             return tuple((name, freeze(item)) for name, item in sorted(value.items()))
         case list() | tuple():
             return tuple(map(freeze, value))
-        case int() if hasattr(value, "__dict__"):  # a number that carries others
-            return int(value), freeze(vars(value))
+        case _ if is_dataclass(value):  # an answer of several parts
+            return tuple((item.name, freeze(getattr(value, item.name))) for item in fields(value))
         case _:
             return value  # type: ignore[no-any-return]
 
 
 def _places(parts: Sequence[Part], check: LawCheck) -> list[int]:
-    found, at = [], 0
+    indices, at = [], 0
     for part in parts:
         if part.name in check.parts:
-            found += [at + place for place in (range(len(part.draws)) if check.draws is None else check.draws)]
+            indices += [at + index for index in (range(len(part.draws)) if check.draws is None else check.draws)]
         at += len(part.draws)
-    return found
+    return indices
 
 
 def _compare_draws(first: Sequence[DrawRecord], second: Sequence[DrawRecord], drift: float) -> str | None:
     if len(first) != len(second):
         return f"{len(first)} draws, and {len(second)} on the adjacent table"
-    for place, (one, other) in enumerate(zip(first, second, strict=True)):
-        is_same = replace(one, scale=other.scale) == other and abs(one.scale - other.scale) <= drift * one.scale
+    for index, (drawn, other) in enumerate(zip(first, second, strict=True)):
+        is_same = replace(drawn, scale=other.scale) == other and abs(drawn.scale - other.scale) <= drift * drawn.scale
         if not is_same:
-            return f"draw {place} is {one}, and {other} on the adjacent table"
+            return f"draw {index} is {drawn}, and {other} on the adjacent table"
     return None
 
 
@@ -644,10 +644,10 @@ def _compare_account(draws: Sequence[DrawRecord], parts: Sequence[Part]) -> str 
     wanted = [(part, drawn) for part in parts for drawn in part.draws]
     if len(draws) != len(wanted):
         return f"{len(draws)} draws where the account has {len(wanted)}"
-    for place, (drawn, (part, right)) in enumerate(zip(draws, wanted, strict=True)):
+    for index, (drawn, (part, right)) in enumerate(zip(draws, wanted, strict=True)):
         is_same = replace(drawn, scale=right.scale) == right and _is_near(drawn.scale, right.scale, part.over)
         if not is_same:
-            return f"{part.name}: draw {place} is {drawn}, and {right} by the account"
+            return f"{part.name}: draw {index} is {drawn}, and {right} by the account"
     return None
 
 
@@ -664,13 +664,13 @@ def _moved_errors(case: Case, noise: Recorder) -> str | None:
     """
     numbers = dict(case.shifts) if case.released is None else _couple_numbers(case, case.released, *case.tables)
     _, other = case.record(case.tables[1], numbers)
-    for place, part in _choices(case.parts):
-        pairs = (zip(*each.errors[place], strict=True) for each in (noise, other))
+    for index, part in _choices(case.parts):
+        pairs = (zip(*recorder.errors[index], strict=True) for recorder in (noise, other))
         levels = [sorted((gap, count) for gap, count in pair if count) for pair in pairs]
-        moved = max(abs(one - two) for one, two in _merge(*levels))
-        if noise.draws[place].scale * moved > part.spends * (1 + SCALE_ERROR):
+        moved = max(abs(before - after) for before, after in _merge(*levels))
+        if noise.draws[index].scale * moved > part.spends * (1 + SCALE_ERROR):
             return (
-                f"{part.name}: errors of draw {place} move by {moved}, which costs more than {float(part.spends):.6g}"
+                f"{part.name}: errors of draw {index} move by {moved}, which costs more than {float(part.spends):.6g}"
             )
     return None
 
@@ -686,30 +686,30 @@ def _choices(parts: Sequence[Part]) -> Iterator[tuple[int, Part]]:
 
 def _merge(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The errors of two tables side by side, in rising order."""
-    one, two = list(first), list(second)
-    while one and two:
-        (gap, many), (other, more) = one[0], two[0]
+    left, right = list(first), list(second)
+    while left and right:
+        (gap, many), (other, more) = left[0], right[0]
         yield gap, other
         both = min(many, more)
-        one[0], two[0] = (gap, many - both), (other, more - both)
-        one, two = ([each for each in side if each[1]] for side in (one, two))
+        left[0], right[0] = (gap, many - both), (other, more - both)
+        left, right = ([level for level in side if level[1]] for side in (left, right))
 
 
 def _drawn_by_records(case: Case, value: Any, draws: Sequence[DrawRecord]) -> str | None:
-    """Whether other draws are made, or more numbers told, of a table with the same public facts and no value but 0."""
+    """Whether a table of zeros with the same public facts leads to other draws, or to more released numbers."""
     if case.varies or not (tables := _other_tables(case)):
         return None
     zeros = tables[0]
-    told, noise = case.record(zeros)
+    released, noise = case.record(zeros)
     if case.drift == 0 and (reason := _compare_draws(draws, noise.draws, 0.0)):
         return reason.replace("the adjacent table", "a table of zeros")
-    if case.released is not None and len(case.released(told)) != len(case.released(value)):
-        return "how many numbers are told depends on the records"
-    are_numbers = not any(place in noise.errors for place in range(len(draws)))
+    if case.released is not None and len(case.released(released)) != len(case.released(value)):
+        return "the number of released numbers depends on the records"
+    are_numbers = not any(index in noise.errors for index in range(len(draws)))
     return (
-        _private_candidate(case, (told,))
-        or _unmoved_number(case, zeros, told, noise.draws)
-        or (_told_beside_numbers(case, (case.tables[0], zeros), draws) if are_numbers else None)
+        _private_candidate(case, (released,))
+        or _unmoved_number(case, zeros, released, noise.draws)
+        or (_released_beside_numbers(case, (case.tables[0], zeros), draws) if are_numbers else None)
     )
 
 
@@ -743,25 +743,25 @@ def _unmoved_number(case: Case, table: Any, value: Any, draws: Sequence[DrawReco
     """Whether some noisy draw moves nothing in the answer, or two draws move the same numbers."""
     places = _noisy_places(case.parts)
     moved: dict[Hashable, int] = {}
-    for place in places[:: max(1, len(places) // SAMPLED_DRAWS)]:
-        changes = [case.record(table, {place: end})[0] for end in _far_ends(draws[place], case.usual)]
+    for index in places[:: max(1, len(places) // SAMPLED_DRAWS)]:
+        changes = [case.record(table, {index: end})[0] for end in _far_ends(draws[index], case.usual)]
         changed = frozenset(path for end in changes for path in _changes(value, end))
         if not changed:
-            return f"draw {place} moves no number"
+            return f"draw {index} moves no number"
         if changed in moved and not case.is_smoothed:
-            return f"draws {moved[changed]} and {place} move the same numbers"
-        moved[changed] = place
+            return f"draws {moved[changed]} and {index} move the same numbers"
+        moved[changed] = index
     return None
 
 
-def _told_beside_numbers(case: Case, tables: tuple[Any, Any], draws: Sequence[DrawRecord]) -> str | None:
+def _released_beside_numbers(case: Case, tables: tuple[Any, Any], draws: Sequence[DrawRecord]) -> str | None:
     """Whether the answers still differ where the noise makes all noisy numbers the same, near or far."""
     if case.released is None:
         return None
     numbers = _couple_numbers(case, case.released, *tables)
     for base in _bases(case, draws):
         both = (
-            case.record(table, {place: base[place] + more.get(place, case.usual) - case.usual for place in base})[0]
+            case.record(table, {index: base[index] + more.get(index, case.usual) - case.usual for index in base})[0]
             for table, more in zip(tables, ({}, numbers), strict=True)
         )
         first, second = map(freeze, both)
@@ -773,23 +773,23 @@ def _told_beside_numbers(case: Case, tables: tuple[Any, Any], draws: Sequence[Dr
 def _bases(case: Case, draws: Sequence[DrawRecord]) -> list[dict[int, int]]:
     """Scripts of the noisy draws: the usual one, all of them far off to either side, and to both sides by turns."""
     places = _noisy_places(case.parts)
-    ends = [_far_ends(draws[place], case.usual) for place in places]
+    ends = [_far_ends(draws[index], case.usual) for index in places]
     return [
         dict.fromkeys(places, case.usual),
-        *({place: pair[side] for place, pair in zip(places, ends, strict=True)} for side in (0, 1)),
+        *({index: pair[side] for index, pair in zip(places, ends, strict=True)} for side in (0, 1)),
         *(
-            {place: pair[(turn + at) % 2] for at, (place, pair) in enumerate(zip(places, ends, strict=True))}
+            {index: pair[(turn + at) % 2] for at, (index, pair) in enumerate(zip(places, ends, strict=True))}
             for turn in (0, 1)
         ),
     ]
 
 
 def _noisy_places(parts: Sequence[Part]) -> list[int]:
-    found, at = [], 0
+    indices, at = [], 0
     for part in parts:
-        found += [at + place for place in part.noisy]
+        indices += [at + index for index in part.noisy]
         at += len(part.draws)
-    return found
+    return indices
 
 
 def _far_ends(drawn: DrawRecord, usual: int) -> tuple[int, int]:
@@ -801,13 +801,13 @@ def _far_ends(drawn: DrawRecord, usual: int) -> tuple[int, int]:
 
 
 def _changes(first: Any, second: Any, path: tuple[Hashable, ...] = ()) -> Iterator[tuple[Hashable, ...]]:
-    first, second = (each if isinstance(each, Mapping | list | tuple) else freeze(each) for each in (first, second))
+    first, second = (side if isinstance(side, Mapping | list | tuple) else freeze(side) for side in (first, second))
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         for name in first:
             yield from _changes(first[name], second.get(name), (*path, name))
     elif isinstance(first, list | tuple) and isinstance(second, list | tuple) and len(first) == len(second):
-        for place, pair in enumerate(zip(first, second, strict=True)):
-            yield from _changes(*pair, (*path, place))
+        for index, pair in enumerate(zip(first, second, strict=True)):
+            yield from _changes(*pair, (*path, index))
     elif first != second:
         yield path
 
@@ -856,5 +856,5 @@ def _make_finding(
 ) -> Finding:
     lower = None if lower is None else min(lower, INFINITE)
     return Finding(
-        name=name, way=Way.ANSWER, claimed=claimed, lower=lower, caught=caught, words=words, expected=expected
+        name=name, way=Way.ANSWER, claimed=claimed, lower=lower, caught=caught, text=words, expected=expected
     )

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from wallflower.audit import Finding, audit_exact
+from wallflower.audit.attacks import Finding, audit_exact
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.audit.scripts import ShortNoise
 from wallflower.mechanisms import Additive, calibrate, gaussian_scale, smooth_additive, smooth_beta

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from wallflower.audit import Finding, Way
+from wallflower.audit.attacks import Finding, Way
 from wallflower.audit.scripts import Draw, DrawRequest, Redraw, Script
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import Noise
@@ -25,8 +25,8 @@ Path = tuple[tuple[int, float], ...]  # words, and how likely each is or what is
 
 EXACT: Final = 1e-6  # the relative error of a loss that was added up
 MISSING: Final = 1e-3  # laws that lack more say too little
-MOST: Final = 48  # draws of one answer; two from long ranges are a matter of a second, three of a minute
-LONG: Final = 2**12  # so many draws and more are few runs; fewer may be as many
+MAX_DRAWS: Final = 48  # per answer; two from long ranges take a second, three a minute
+LONG: Final = 2**12  # words; a range this long has few runs, a shorter one may have as many as words
 HINTS: Final = 16  # ends of runs that are remembered, and tried first
 _ORDERS: Final = np.geomspace(1e-4, 1e3, 200)
 
@@ -68,9 +68,9 @@ class _Tree:
 
     def law(self, path: Path) -> PartialLaw:
         """The law of the answer whose first draws are these."""
-        if len(path) > MOST:
+        if len(path) > MAX_DRAWS:
             raise ParameterError(
-                f"the answer draws more than {MOST} numbers. Draw its outputs, and pass them to `audit`."
+                f"the answer draws more than {MAX_DRAWS} numbers. Draw its outputs, and pass them to `audit`."
             )
         script = Script(path, self.least)
         try:
@@ -81,17 +81,17 @@ class _Tree:
         return PartialLaw({output: 1.0 - script.lost}, script.lost)
 
     def _branches(self, path: Path, draw: Draw) -> PartialLaw:
-        found: dict[Hashable, float] = {}
+        chances: dict[Hashable, float] = {}
         rest, again = draw.beyond, 0.0
         for first, last, law, off in self._runs(path, draw):
             weight = draw.chance(first, last)
             again += weight if law is None else 0.0
             rest += weight * (off if law is None else law.rest + off)
             for output, chance in (law or {}).items():
-                found[output] = found.get(output, 0.0) + weight * chance
+                chances[output] = chances.get(output, 0.0) + weight * chance
         if again:
-            return PartialLaw({output: chance / (1 - again) for output, chance in found.items()}, rest / (1 - again))
-        return PartialLaw(found, rest)
+            return PartialLaw({output: chance / (1 - again) for output, chance in chances.items()}, rest / (1 - again))
+        return PartialLaw(chances, rest)
 
     def _law_at(self, path: Path, draw: Draw, at: int) -> PartialLaw | None:
         """What one draw leads to; None where it is drawn again."""
@@ -200,15 +200,15 @@ def audit_law(first: Law, second: Law, *, claimed: Loss, name: str = "law", expe
         claimed=amount,
         lower=min(shown, 1e300),  # JSON has no infinity
         caught=shown > amount * (1 + EXACT),
-        words=f"claims {claimed}, is {letter} = {shown:.6g} over {len({*first, *second})} outputs",
+        text=f"claims {claimed}, is {letter} = {shown:.6g} over {len({*first, *second})} outputs",
         expected=expected,
     )
 
 
 def audit_laws(pairs: Iterable[tuple[Law, Law]], *, claimed: Loss, name: str, expected: bool = False) -> Finding:
     """Refute a claimed loss by the laws of several pairs of neighbours: what the worst of them shows."""
-    found = [audit_law(*pair, claimed=claimed, name=name, expected=expected) for pair in pairs]
-    return max(found, key=lambda finding: finding.lower or 0.0)
+    findings = [audit_law(*pair, claimed=claimed, name=name, expected=expected) for pair in pairs]
+    return max(findings, key=lambda finding: finding.lower or 0.0)
 
 
 def loss_between(first: Law, second: Law, claimed: Loss) -> float:
@@ -245,7 +245,7 @@ def audit_parts(parts: Mapping[str, float], *, claimed: float, name: str, expect
         claimed=claimed,
         lower=min(shown, 1e300),
         caught=shown > claimed * (1 + EXACT),
-        words=f"claims {claimed:.6g} for all parts, and they are {listed}",
+        text=f"claims {claimed:.6g} for all parts, and they are {listed}",
         expected=expected,
     )
 
@@ -263,10 +263,10 @@ def audit_numbers(
     """Refute a claimed loss by each number of an answer alone, on two neighbours: draws are independent, so that adds
     up. `numbers` says how each is read off the answer, in the order they are drawn in."""
     parts = {}
-    for place, (what, read) in enumerate(numbers.items()):
+    for index, (what, read) in enumerate(numbers.items()):
 
-        def read_alone(view: Any, noise: Noise, place: int = place, read: Callable[[Any], int] = read) -> int:
-            return read(answer(view, _Alone(through(noise), place)))  # type: ignore[arg-type]
+        def read_alone(view: Any, noise: Noise, index: int = index, read: Callable[[Any], int] = read) -> int:
+            return read(answer(view, _Alone(through(noise), index)))  # type: ignore[arg-type]
 
         first, second = (law_of(partial(read_alone, view)) for view in views)
         parts[what] = loss_between(first, second, claimed)

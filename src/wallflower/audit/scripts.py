@@ -1,8 +1,8 @@
 """Scripted draws: real code is led through one branch after another, and each branch has its exact chance.
 
-`Script` says the words of one path and stops whoever asks for more. Words of 64 bits are not decided before they are
-compared, so a coin that is thrown by a table of thresholds has two branches and not 2^64; a number that is drawn again
-because it came out below 0 has one.
+`Script` returns the words of one path, and stops the caller that asks for more. Words of 64 bits are not decided before
+they are compared, so a coin that is thrown by a table of thresholds has two branches and not 2^64; a number that is
+drawn again because it came out below 0 has one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wallflower.errors import ParameterError
 from wallflower.noise import Noise
 
 WHOLE: Final = 2**64
-FEW: Final = 64  # up to so many words, each is a branch of its own
+MAX_BRANCHES: Final = 64  # up to this number of words, each word is a branch
 FINE: Final = 2**40  # longer words are told apart by their first 40 bits, in the middle: off by 1e-12 at most
 _REACH: Final = {"laplace": 64, "gaussian": 24}  # in scales: what is beyond has a chance below 1e-27
 
@@ -55,7 +55,7 @@ class Redraw(Exception):
 
 
 class Script:
-    """Says the words of a path, then stops whoever asks for more. What is less likely than `least` is not asked for."""
+    """Return the words of a path, then stop the caller. Words less likely than `least` are not asked for."""
 
     def __init__(self, path: Sequence[tuple[int, float]], least: float) -> None:
         self.path: Iterator[tuple[int, float]] = iter(path)
@@ -85,7 +85,7 @@ class Script:
         return Number(self, law, scale)
 
     def below(self, bound: int) -> int:
-        if bound <= FEW:
+        if bound <= MAX_BRANCHES:
             return self.next(Draw(first=0, last=bound - 1, chance=lambda a, b: (b - a + 1) / bound, apart=True))
         parts = min(bound, FINE)
         return self.next(
@@ -108,13 +108,13 @@ class Script:
         return bool(self.next(_toss(heads, tails)))
 
     def words(self, size: int) -> Words:
-        """So many words of 64 bits, not decided yet."""
+        """Return `size` words of 64 bits, not decided yet."""
         start = len(self.words_known)
         self.words_known += [[0, WHOLE] for _ in range(size)]
         self.is_compared += [False] * size
-        found = np.arange(start, start + size, dtype=np.uint64).view(Words)
-        found.script = self
-        return found
+        words = np.arange(start, start + size, dtype=np.uint64).view(Words)
+        words.script = self
+        return words
 
     def is_less(self, word: int, bound: int) -> bool:
         """Whether a word is below a bound: a coin, unless it is known."""
@@ -148,14 +148,14 @@ class Words(np.ndarray[Any, np.dtype[np.uint64]]):
         if source is not None:
             self.script = getattr(source, "script", None)  # type: ignore[assignment]
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **more: Any) -> Any:
-        if method != "__call__" or more or ufunc not in _COMPARISONS or isinstance(given[1], Words):
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **more: Any) -> Any:
+        if method != "__call__" or more or ufunc not in _COMPARISONS or isinstance(operands[1], Words):
             raise ParameterError("words: they are compared with numbers only here. Draw outputs, for `audit`.")
         above, is_less = _COMPARISONS[ufunc]
-        numbers, bounds = np.broadcast_arrays(np.asarray(self), np.asarray(given[1]))
+        numbers, bounds = np.broadcast_arrays(np.asarray(self), np.asarray(operands[1]))
         pairs = zip(numbers.ravel().tolist(), bounds.ravel().tolist(), strict=True)
-        found = [self.script.is_less(number, bound + above) == is_less for number, bound in pairs]
-        return np.array(found, dtype=np.bool_).reshape(numbers.shape)
+        answers = [self.script.is_less(number, bound + above) == is_less for number, bound in pairs]
+        return np.array(answers, dtype=np.bool_).reshape(numbers.shape)
 
 
 _COMPARISONS: Final[dict[Any, tuple[int, bool]]] = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from wallflower.machine.garbage import load_for_good
 from wallflower.machine.lazy import Lazy
 from wallflower.queries import QUERIES
-from wallflower.query.forms import Question
+from wallflower.query.parameter import Question
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -22,15 +22,15 @@ else:
     _program = Lazy("wallflower.cli.program")  # a worker of the service imports this with the script that started it
 
 
-def build(asked: Iterable[Question]) -> Typer:
-    """The command line for these questions."""
-    return _program.build(asked)
+def build(questions: Iterable[Question]) -> Typer:
+    """Build the command line for these queries."""
+    return _program.build(questions)
 
 
-def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUERIES) -> int:
+def main(arguments: Sequence[str] | None = None, questions: Iterable[Question] = QUERIES) -> int:
     """Run the command line and return its exit code."""
     if arguments is not None:
-        return _program.run(arguments, asked)
+        return _program.run(arguments, questions)
     with load_for_good():  # the process has been started for this
         run = _program.run
-    return run(None, asked)
+    return run(None, questions)

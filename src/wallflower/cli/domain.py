@@ -16,7 +16,7 @@ from wallflower.errors import ParameterError, SourceError
 from wallflower.rehearsal import labels_fact, type_labels
 from wallflower.schema import Column, Schema
 
-_MANY: Final = 60  # values of one attribute beyond which contexts are too many for any search
+_MAX_CONTEXT_BITS: Final = 60  # with more, no search can visit the contexts
 
 
 def domain(
@@ -39,14 +39,14 @@ def domain(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="a .toml file; default: stdout")
     ] = None,
 ) -> None:
-    """Write the public domain file of `explain`: which values every column can have, whoever is in the data.
+    """Write the public domain file of `explain`: which values each column can have, for any records.
 
     Without options it asks. It never opens private data: what the records happen to hold is not public, what a code
     list, a form or a law says is.
     """
     stated: dict[str, dict[str, Any]] = {}
-    for given, fact in ((values, labels_fact), (codes, _read_codes), (edges, _edges), (bounds, bounds_fact)):
-        for text in given or ():
+    for texts, fact in ((values, labels_fact), (codes, _read_codes), (edges, _edges), (bounds, bounds_fact)):
+        for text in texts or ():
             name, sign, rest = text.partition("=")
             if not sign or not name.strip():
                 raise ParameterError(f"{text[:40]!r} names no column; write it as NAME=...")
@@ -59,13 +59,13 @@ def domain(
 
 
 def _read_codes(name: str, text: str) -> dict[str, Any]:
-    place, _, column = text.partition(":")
+    path, _, column = text.partition(":")
     try:
-        with Path(place).open(encoding="utf-8-sig", newline="") as file:
-            found = _column(file, name, column) if place.lower().endswith((".csv", ".tsv")) else list(file)
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            lines = _column(file, name, column) if path.lower().endswith((".csv", ".tsv")) else list(file)
     except (OSError, UnicodeDecodeError):
-        raise SourceError(f"{place}: the code list cannot be read as text. Check the path and the encoding.") from None
-    labels = dict.fromkeys(filter(None, (label.strip() for label in found)))
+        raise SourceError(f"{path}: the code list cannot be read as text. Check the path and the encoding.") from None
+    labels = dict.fromkeys(filter(None, (label.strip() for label in lines)))
     return {"categories": type_labels(labels)}
 
 
@@ -84,10 +84,10 @@ def _edges(_: str, text: str) -> dict[str, Any]:
 
 def bounds_fact(name: str, text: str) -> dict[str, Any]:
     """The public bounds in LOW,HIGH."""
-    found = numbers(text)
-    if len(found) != 2:
-        raise ParameterError(f"bounds of {name}: {len(found)} numbers where two are needed; write {name}=LOW,HIGH.")
-    return {"low": found[0], "high": found[1]}
+    values = numbers(text)
+    if len(values) != 2:
+        raise ParameterError(f"bounds of {name}: {len(values)} numbers where two are needed; write {name}=LOW,HIGH.")
+    return {"low": values[0], "high": values[1]}
 
 
 def _ask_columns() -> dict[str, dict[str, Any]]:
@@ -130,5 +130,6 @@ def _deliver(text: str, output: Path | None) -> None:
 def _say(columns: Iterable[Column]) -> None:
     bits = sum(len(column.labels or column.edges or (0,)) - (column.edges is None) for column in columns)
     notice(
-        f"With all its columns in the context there are 2^{bits} contexts." + (" Far too many." if bits > _MANY else "")
+        f"With all its columns in the context there are 2^{bits} contexts."
+        + (" Far too many." if bits > _MAX_CONTEXT_BITS else "")
     )

@@ -27,14 +27,14 @@ class Command(TyperCommand):
             console.print(line, crop=False, soft_wrap=True)
 
 
-def dress(app: typer.Typer) -> None:
-    """Let every command that has no class of its own be one of these."""
+def use_wide_help(app: typer.Typer) -> None:
+    """Set `Command` as the class of every command that has no other."""
     for command in app.registered_commands:
         if command.cls is TyperCommand or command.cls is None:
             command.cls = Command
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            dress(group.typer_instance)
+            use_wide_help(group.typer_instance)
 
 
 def _lines(command: TyperCommand, ctx: Any, width: int) -> list[Text]:

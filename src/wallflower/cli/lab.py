@@ -16,7 +16,7 @@ from wallflower.errors import ParameterError
 from wallflower.machine.lazy import Lazy
 from wallflower.papers import ALL, DATA_FOLDER, PAPERS, STUDIES, draw_all
 from wallflower.queries import STREAM_ONLY
-from wallflower.query.forms import Question, closest, find
+from wallflower.query.parameter import Question, closest, find
 
 if TYPE_CHECKING:
     import wallflower.demo as _demo
@@ -55,23 +55,23 @@ def _audit_command(questions: tuple[Question, ...]) -> Any:
 
     def audit(question: str | None, quick: bool, as_json: bool) -> None:
         """Attack a question's mechanisms: sound ones must hold what they claim, broken ones must be caught."""
-        one = question if question is None or question in STREAM_ONLY else find(question, questions).kind
+        chosen = question if question is None or question in STREAM_ONLY else find(question, questions).kind
         findings = []
-        for kind in known if one is None else (one,):
+        for kind in known if chosen is None else (chosen,):
             with sign_of_life(f"attacking {kind}"):
                 for finding in _evidence.audits(kind, quick=quick, questions=questions):
                     findings.append(finding)
                     if not as_json:
                         show(_verdict(finding))
         if as_json:
-            show_json({"question": one, "findings": [_finding_json(finding) for finding in findings]})
+            show_json({"question": chosen, "findings": [_finding_json(finding) for finding in findings]})
         if not all(finding.ok for finding in findings):
             raise typer.Exit(1)
 
     words = f"which question: {', '.join(known)}; default: all of them"
     which = Annotated[str | None, typer.Argument(metavar="[QUESTION]", help=words)]
-    asked = (option("question", which), option("quick", QuickOption, False))
-    return with_signature(audit, *asked, option("as_json", JsonOption, False))
+    audit_options = (option("question", which), option("quick", QuickOption, False))
+    return with_signature(audit, *audit_options, option("as_json", JsonOption, False))
 
 
 def reproduce(
@@ -117,7 +117,7 @@ def study(
         show(path)
 
 
-_FINDING = ("name", "claimed", "lower", "caught", "expected", "ok", "words")
+_FINDING = ("name", "claimed", "lower", "caught", "expected", "ok", "text")
 
 
 def _finding_json(finding: Any) -> dict[str, Any]:
@@ -128,4 +128,4 @@ def _verdict(finding: Any) -> Text:
     mark, style = ("holds", "green") if finding.ok else ("FAILS", "bold red")
     if finding.ok and finding.caught:
         mark = "caught"
-    return Text.assemble((f"{mark:<7}", style), f"{finding.name}: {finding.words}")
+    return Text.assemble((f"{mark:<7}", style), f"{finding.name}: {finding.text}")

@@ -1,4 +1,4 @@
-"""From the fields of a question to options of the command line, and back."""
+"""Turn the fields of a query into command-line options, and options into a query."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from wallflower.config import ANALYST, LEDGER, find_config, find_ledger, settle
+from wallflower.config import ANALYST, LEDGER, find_config, find_ledger, resolve_source
 from wallflower.config import FILE as CONFIG
 from wallflower.data import Schema
 from wallflower.data.scans import MEMORY
 from wallflower.errors import ParameterError
 from wallflower.privacy import Kind, Loss
-from wallflower.queries.watch.seasons import Seasons
 from wallflower.query import Query
-from wallflower.query.forms import LOSS_HELP, Blank, Question, blanks, fill, spends
+from wallflower.query.parameter import LOSS_HELP, Parameter, Question, fill, list_parameters, spends
 from wallflower.schema import WayToRead
 from wallflower.schema.columns import join_list, pieces_of, split_list
 
@@ -39,7 +38,7 @@ LedgerOption = Annotated[
     typer.Option(
         "--ledger",
         metavar="PATH|URL",
-        help=f"where the ledger is; default: ${LEDGER}, {CONFIG}, or a file in your data home",
+        help=f"path or URL of the ledger; default: ${LEDGER}, {CONFIG}, or a file in your data home",
         rich_help_panel=DATA,
     ),
 ]
@@ -50,7 +49,10 @@ SchemaOption = Annotated[
 DatasetOption = Annotated[
     str | None,
     typer.Option(
-        "--dataset", metavar="NAME", help="name the budget hangs on; default: the file's", rich_help_panel=DATA
+        "--dataset",
+        metavar="NAME",
+        help="data set name; the budget is tracked under it [default: file name]",
+        rich_help_panel=DATA,
     ),
 ]
 EngineOption = Annotated[
@@ -66,7 +68,10 @@ EngineOption = Annotated[
 AnalystOption = Annotated[
     str | None,
     typer.Option(
-        "--analyst", metavar="NAME", help=f"who asks; default: ${ANALYST}, {CONFIG}, or you", rich_help_panel=DATA
+        "--analyst",
+        metavar="NAME",
+        help=f"analyst name; default: ${ANALYST}, {CONFIG}, or your user name",
+        rich_help_panel=DATA,
     ),
 ]
 
@@ -80,8 +85,8 @@ READING: Final[Mapping[str, Any]] = {
     "encoding": _reading_option("encoding", "NAME", "how text is encoded, such as latin-1; default: UTF-8"),
     "decimal": _reading_option("decimal", "MARK", "the decimal mark of a text file: , or . (default: .)"),
     "thousands": _reading_option("thousands", "MARK", "the mark between thousands in a text file; default: none"),
-    "sheet": _reading_option("sheet", "NAME", "of a workbook; default: the first"),
-    "without": _reading_option("without", "COLUMN", "leave this column out; may be said again", list[str]),
+    "sheet": _reading_option("sheet", "NAME", "sheet of a workbook; default: the first"),
+    "without": _reading_option("without", "COLUMN", "skip this column; may be repeated", list[str]),
 }
 JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON object", rich_help_panel=OUTPUT)]
 
@@ -98,59 +103,61 @@ LOSSES: Final[Mapping[str, Any]] = {"epsilon": Epsilon, "delta": Delta, "rho": R
 
 
 def parameters(question: Question) -> list[inspect.Parameter]:
-    """The question's own options, as parameters of a command."""
-    asked = [option(blank.name, _annotation(blank), _default(blank)) for blank in blanks(question)]
+    """Return the query's options, as parameters of a command."""
+    options = [
+        option(parameter.name, _annotation(parameter), _default(parameter)) for parameter in list_parameters(question)
+    ]
     stated = [option(name, kind) for name, kind in LOSSES.items()] if spends(question) else []
-    return asked + stated
+    return options + stated
 
 
-def with_signature(command: Any, *asked: inspect.Parameter) -> Any:
-    """`command`, which takes keywords, with the signature Typer reads."""
-    command.__signature__ = inspect.Signature(asked)
-    command.__annotations__ = {item.name: item.annotation for item in asked}
+def with_signature(command: Any, *accepted: inspect.Parameter) -> Any:
+    """Give `command`, which takes keywords, the signature that Typer reads."""
+    command.__signature__ = inspect.Signature(accepted)
+    command.__annotations__ = {item.name: item.annotation for item in accepted}
     return command
 
 
 def option(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
-    """One parameter of a command; REQUIRED is no default."""
+    """Make one parameter of a command; pass REQUIRED for one without a default."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def query_of(question: Question, given: Mapping[str, Any]) -> Query[Any, Any]:
-    """The question these options describe; they are taken out of `given`."""
-    own = {blank.name: _value(blank, given[blank.name]) for blank in blanks(question)}
-    losses = {name: given[name] for name in LOSSES if given.get(name) is not None}
-    return fill(question, own | losses)
+def query_of(question: Question, arguments: Mapping[str, Any]) -> Query[Any, Any]:
+    """Build the query that these options describe."""
+    fields = {parameter.name: _value(parameter, arguments[parameter.name]) for parameter in list_parameters(question)}
+    losses = {name: arguments[name] for name in LOSSES if arguments.get(name) is not None}
+    return fill(question, fields | losses)
 
 
-def way_to_read(given: Mapping[str, Any]) -> WayToRead:
-    """What is said of how the source is written, and what is left out of it."""
-    said: Any = {name: given[name] for name in READING if given.get(name)}
-    return said  # type: ignore[no-any-return]
+def way_to_read(arguments: Mapping[str, Any]) -> WayToRead:
+    """Return the options about the format of the source and the columns to skip."""
+    reading: Any = {name: arguments[name] for name in READING if arguments.get(name)}
+    return reading  # type: ignore[no-any-return]
 
 
-def names(given: str) -> tuple[str, ...]:
-    """The names in `a, b`; one that holds a comma stands in double quotes."""
-    return tuple(split_list(given))
+def names(text: str) -> tuple[str, ...]:
+    """Split `a, b` into names; a name with a comma stands in double quotes."""
+    return tuple(split_list(text))
 
 
-def sets(given: str) -> tuple[tuple[str, ...], ...]:
-    """The sets of names in `a,b; c`."""
-    return tuple(found for found in map(names, pieces_of(given, ";")) if found)
+def sets(text: str) -> tuple[tuple[str, ...], ...]:
+    """Split `a,b; c` into sets of names."""
+    return tuple(group for group in map(names, pieces_of(text, ";")) if group)
 
 
-def numbers(given: str) -> tuple[float, ...]:
-    """The numbers in `1, 2.5`."""
-    return tuple(map(_number, names(given)))
+def numbers(text: str) -> tuple[float, ...]:
+    """Parse `1, 2.5` as numbers."""
+    return tuple(map(_number, names(text)))
 
 
-def rows(given: str) -> tuple[tuple[float, ...], ...]:
-    """The rows of numbers in `1,0; 0,1`."""
-    return tuple(found for found in map(numbers, given.split(";")) if found)
+def rows(text: str) -> tuple[tuple[float, ...], ...]:
+    """Parse `1,0; 0,1` as rows of numbers."""
+    return tuple(row for row in map(numbers, text.split(";")) if row)
 
 
 def facts_of(schema: str | None, wanted: Schema | None) -> Schema | None:
-    """What a source is read with: the schema given, or what is wanted where that says nothing of columns."""
+    """Return the schema for reading a source: the file's, with the wanted columns if it names none."""
     if schema is None:
         return wanted
     facts = Schema.read(schema)
@@ -158,7 +165,7 @@ def facts_of(schema: str | None, wanted: Schema | None) -> Schema | None:
 
 
 def narrow(facts: Schema | None, query: Query[Any, Any]) -> Schema | None:
-    """The schema without the columns that a query names none of: what is not asked for is neither read nor checked."""
+    """Drop the columns that a query does not use, so that they are neither read nor checked."""
     names = query.needed_columns()
     if facts is None or facts.columns is None or names is None:
         return facts
@@ -166,17 +173,17 @@ def narrow(facts: Schema | None, query: Query[Any, Any]) -> Schema | None:
     return facts.only([name for name in names if name in known]) if known >= set(names) else facts
 
 
-def settle_source(given: dict[str, Any]) -> None:
-    """Fill in what the file of the project says of a data set that it names; a service has names of its own."""
-    if given["source"] is not None and not given.get("server"):
-        open_ended = {name: None for name in ("schema", "engine", "dataset", "ledger") if name not in given}
-        given.update(settle({**open_ended, **given}, lambda place: Schema.read(place).name))
+def settle_source(arguments: dict[str, Any]) -> None:
+    """Fill missing arguments from the project file, if it names the data set; a service has its own names."""
+    if arguments["source"] is not None and not arguments.get("server"):
+        open_ended = {name: None for name in ("schema", "engine", "dataset", "ledger") if name not in arguments}
+        arguments.update(resolve_source({**open_ended, **arguments}, lambda path: Schema.read(path).name))
         for name in open_ended:
-            del given[name]
+            del arguments[name]
 
 
 def complete_name(incomplete: str) -> list[str]:
-    """The data sets of the project that a half-typed word may become; a shell goes on with files."""
+    """Complete a half-typed data set name from the project file; the shell adds file names."""
     try:
         config = find_config()
     except ParameterError:
@@ -185,59 +192,61 @@ def complete_name(incomplete: str) -> list[str]:
 
 
 def place_of(ledger: str | None, dataset: str | None) -> str | None:
-    """Where the ledger of a data set is: as said, else by the environment, else by the file of the project."""
+    """Return the path of a data set's ledger: the option, else the environment, else the project file."""
     return ledger or os.environ.get(LEDGER) or find_ledger(dataset)
 
 
 def example(question: Question) -> str:
-    """The options that would ask the question's own example."""
-    asked = question.example()
+    """Return the options that run the query's own example."""
+    query = question.example()
     words = []
-    for blank in blanks(question):
-        value = getattr(asked, blank.name)
-        if value != blank.default:
-            words += _words(blank, value)
-    loss = getattr(asked, "loss", None)
+    for parameter in list_parameters(question):
+        value = getattr(query, parameter.name)
+        if value != parameter.default:
+            words += _words(parameter, value)
+    loss = getattr(query, "loss", None)
     return shlex.join([*words, *(_loss_words(loss) if isinstance(loss, Loss) else ())])
 
 
-def _number(given: str) -> float:
+def _number(text: str) -> float:
     try:
-        number = float(given)
+        number = float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
         raise ParameterError(
-            f"{given[:40]!r} is not a number, and a list of numbers takes nothing else. "
+            f"{text[:40]!r} is not a number, and a list of numbers takes nothing else. "
             "Write it as 1,2.5,-3, and the rows of a matrix as 1,0;0,1."
         )
     return number
 
 
-def _annotation(blank: Blank) -> Any:
-    text = _TEXTS.get(blank.hint)
-    hint = Literal[blank.choices] if blank.choices else str if text else blank.hint
-    optional = blank.optional or blank.default is None
-    panel = QUESTION if blank.when is None else f"{QUESTION}, {blank.when.words}"
-    details = typer.Option(help=blank.help, metavar=text.metavar if text else None, rich_help_panel=panel)
+def _annotation(parameter: Parameter) -> Any:
+    text = _text_of(parameter)
+    hint = Literal[parameter.choices] if parameter.choices else str if text else parameter.hint
+    optional = parameter.optional or parameter.default is None
+    panel = QUESTION if parameter.when is None else f"{QUESTION}, {parameter.when.text}"
+    details = typer.Option(help=parameter.help, metavar=text.metavar if text else None, rich_help_panel=panel)
     return Annotated[hint | None if optional else hint, details]
 
 
-def _default(blank: Blank) -> Any:
-    text = _TEXTS.get(blank.hint)
-    return text.write(blank.default) if text and isinstance(blank.default, tuple | Fraction) else blank.default
+def _default(parameter: Parameter) -> Any:
+    text = _text_of(parameter)
+    return (
+        text.write(parameter.default) if text and isinstance(parameter.default, tuple | Fraction) else parameter.default
+    )
 
 
-def _value(blank: Blank, given: Any) -> Any:
-    text = _TEXTS.get(blank.hint)
-    return text.read(given) if text and isinstance(given, str) else given
+def _value(parameter: Parameter, value: Any) -> Any:
+    text = _text_of(parameter)
+    return text.read(value) if text and isinstance(value, str) else value
 
 
-def _words(blank: Blank, value: Any) -> list[str]:
-    name = f"--{blank.name.replace('_', '-')}"
+def _words(parameter: Parameter, value: Any) -> list[str]:
+    name = f"--{parameter.name.replace('_', '-')}"
     if isinstance(value, bool):
         return [name if value else name.replace("--", "--no-", 1)]
-    text = _TEXTS.get(blank.hint)
+    text = _text_of(parameter)
     return [name, text.write(value) if text else str(value)]
 
 
@@ -254,7 +263,7 @@ def _number_text(number: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """How a value that is no single word is written in one."""
+    """Reader and writer of a value that takes one word on the command line."""
 
     metavar: str
     read: Callable[[str], Any]
@@ -270,5 +279,11 @@ _TEXTS: Final[Mapping[Any, _Text]] = {
     ),
     Fraction: _Text("NUMBER", str, _number_text),  # the question reads it, exactly
     Schema: _Text("FILE", Schema.read, lambda value: f"{value.name or 'domain'}.toml"),
-    Seasons: _Text("ID|FILE", str, lambda value: f"{value.dataset}.json"),  # `watch.lines` reads it
 }
+_RELEASED: Final = _Text("ID|FILE", str, lambda value: f"{value.dataset}.json")  # the command reads it
+
+
+def _text_of(parameter: Parameter) -> _Text | None:
+    """Return how a parameter is written in one word, if its type is not one that a word can be."""
+    is_released = parameter.release is not None and parameter.release.as_value
+    return _RELEASED if is_released else _TEXTS.get(parameter.hint)

@@ -1,15 +1,13 @@
-"""The commands put together, and one of them run."""
+"""Build the command line, and run one command."""
 
 from __future__ import annotations
 
 import os
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Final
 
@@ -18,17 +16,18 @@ from rich.text import Text
 from typer.main import get_command
 from typer.models import CommandInfo, TyperInfo
 
-from wallflower.cli import compare, config, lab, questions, releases, start, steward
-from wallflower.cli.help import dress
+from wallflower.cli import config, lab, questions, releases, start, steward
+from wallflower.cli.help import use_wide_help
 from wallflower.cli.sensors import sensors
 from wallflower.cli.serve import serve
 from wallflower.cli.show import failure, make_output_encodable, notice, show
 from wallflower.cli.steward import Decline
 from wallflower.config import ConfigNotice, find_config
-from wallflower.errors import PrivacyError
+from wallflower.errors import PrivacyError, error_place
+from wallflower.machine.heavy import missing_package
 from wallflower.machine.version import VERSION
 from wallflower.queries import COMPANIONS
-from wallflower.query.forms import Question
+from wallflower.query.parameter import Question
 
 COMPLETION: Final = "_WALLFLOWER_COMPLETE"  # how a shell asks what may come next
 _DECLINED: Final = 1  # a confirmation was answered with no
@@ -45,43 +44,48 @@ Try these two:
 Then ask your own data: {kinds}. [dim]wallflower --help[/] lists everything."""
 
 
-def build(asked: Iterable[Question]) -> typer.Typer:
-    """The command line for these questions."""
-    known = tuple(asked)
+def build(available: Iterable[Question]) -> typer.Typer:
+    """Build the command line for these queries."""
+    known = tuple(available)
     app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
     plans = typer.Typer(help=_PLANS, no_args_is_help=True)
     app.callback(invoke_without_command=True)(_overview(known))
     kinds = {question.kind for question in known}
-    questions.add(app, plans, (*known, *(question for question in COMPANIONS if question.prepares in kinds)))
+    questions.add(app, plans, (*known, *(question for question in COMPANIONS if question.companion_of in kinds)))
     app.add_typer(plans, name="plan", rich_help_panel="Questions")
     for name in ("data", "budget", "ledger"):
         app.add_typer(getattr(steward, name), name=name, rich_help_panel="Data owners")
     app.add_typer(serve, name="serve", rich_help_panel="Data owners")
-    app.add_typer(releases.release, name="release", rich_help_panel="Questions")
     app.add_typer(sensors, name="sensors", rich_help_panel="Questions")
-    compare.add(app)
+    releases.add(app)
     start.add(app, known)
     lab.add(app, known)
     config.add(app)
-    dress(app)
+    use_wide_help(app)
     return app
 
 
-def run(arguments: Sequence[str] | None, asked: Iterable[Question]) -> int:
+def run(arguments: Sequence[str] | None, available: Iterable[Question]) -> int:
     """Run the command that the arguments name, or those of this process, and return its exit code."""
     sys.excepthook = _unforeseen
     make_output_encodable()
     try:
         words = sys.argv[1:] if arguments is None else arguments
-        known = tuple(asked)
-        app = get_command(_narrow(build(known), _words_to_complete() if COMPLETION in os.environ else words))
-        with _tell_files_once():
+        known = tuple(available)
+        app = get_command(_prune_to_invoked(build(known), _words_to_complete() if COMPLETION in os.environ else words))
+        with _announce_files_once():
             usual = _defaults(words, known)
             code = app(args=words, prog_name="wallflower", standalone_mode=False, default_map=usual)
         sys.stdout.flush()
     except PrivacyError as refusal:
         failure(str(refusal))
         return refusal.exit_code
+    except ModuleNotFoundError as error:
+        refused = missing_package(error)
+        if refused is None:
+            raise
+        failure(str(refused))
+        return refused.exit_code
     except typer.TyperException as misuse:
         _explain(misuse)
         return misuse.exit_code
@@ -106,44 +110,44 @@ def run(arguments: Sequence[str] | None, asked: Iterable[Question]) -> int:
 
 
 def _defaults(words: Sequence[str], known: tuple[Question, ...]) -> dict[str, Any]:
-    """What the file of the project says for options; said aloud if it is taken."""
+    """Return the option defaults of the project file, with a notice if one is used."""
     asks = {*(question.kind for question in known), "plan", "rehearse"}
     if not words or words[0] not in asks or "--help" in words:
         return {}
-    found = find_config()
-    told = config.defaults(found, known)
-    if found is not None and words[0] in told and not any(word.startswith("--neighbours") for word in words):
-        found.tell("the number of neighbours")
-    return told
+    project = find_config()
+    values = config.defaults(project, known)
+    if project is not None and words[0] in values and not any(word.startswith("--neighbours") for word in words):
+        project.tell("the number of neighbours")
+    return values
 
 
 def _words_to_complete() -> list[str]:
-    """What stands on the line that a shell wants completed: bash tells it in one way, the others in another."""
+    """Return the words that a shell wants completed; bash passes them in its own variable."""
     return (os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")).split()[1:]
 
 
 @contextmanager
-def _tell_files_once() -> Iterator[None]:
-    """Say once of a file that was found that it is used; other warnings are shown as ever."""
-    told: set[str] = set()
+def _announce_files_once() -> Iterator[None]:
+    """Announce each project file once; show other warnings as usual."""
+    announced: set[str] = set()
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConfigNotice)
         shown = warnings.showwarning
 
-        def show_once(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        def show_once(message: Warning | str, category: type[Warning], *location: Any, **more: Any) -> None:
             if not issubclass(category, ConfigNotice):
-                shown(message, category, *place, **more)
-            elif (path := str(message).rpartition(" from ")[2]) not in told:
-                told.add(path)
+                shown(message, category, *location, **more)
+            elif (path := str(message).rpartition(" from ")[2]) not in announced:
+                announced.add(path)
                 notice(f"Using {path}; `wallflower config` shows what it says.")
 
         warnings.showwarning = show_once
         yield
 
 
-def _narrow(app: typer.Typer, words: Iterable[str]) -> typer.Typer:
-    """Leave the command that the words name; if they name none, their names and what they are for: to work out the
-    options of all takes longer than most answers."""
+def _prune_to_invoked(app: typer.Typer, words: Iterable[str]) -> typer.Typer:
+    """Build only the invoked command, or without one only names and summaries: building all takes longer than most
+    answers."""
     left = (word for word in words if not word.startswith("-"))
     named = next(left, None)
     narrow = copy(app)
@@ -151,10 +155,10 @@ def _narrow(app: typer.Typer, words: Iterable[str]) -> typer.Typer:
     groups = [group for group in app.registered_groups if group.name == named]
     if commands or groups:
         narrow.registered_commands = commands
-        narrow.registered_groups = [_group(group, lambda inner: _narrow(inner, left)) for group in groups]
+        narrow.registered_groups = [_group(group, lambda inner: _prune_to_invoked(inner, left)) for group in groups]
     else:
-        narrow.registered_commands = [_title(command) for command in app.registered_commands]
-        narrow.registered_groups = [_group(group, _cover) for group in app.registered_groups]
+        narrow.registered_commands = [_without_options(command) for command in app.registered_commands]
+        narrow.registered_groups = [_group(group, _without_commands) for group in app.registered_groups]
     return narrow
 
 
@@ -164,15 +168,15 @@ def _group(group: TyperInfo, change: Callable[[typer.Typer], typer.Typer]) -> Ty
     return changed
 
 
-def _cover(app: typer.Typer) -> typer.Typer:
-    """A group without its commands."""
-    cover = copy(app)
-    cover.registered_commands, cover.registered_groups = [], []
-    return cover
+def _without_commands(app: typer.Typer) -> typer.Typer:
+    """Copy a group without its commands."""
+    bare = copy(app)
+    bare.registered_commands, bare.registered_groups = [], []
+    return bare
 
 
-def _title(command: CommandInfo) -> CommandInfo:
-    """A command without its options."""
+def _without_options(command: CommandInfo) -> CommandInfo:
+    """Copy a command without its options."""
 
     def nothing() -> None: ...
 
@@ -189,7 +193,7 @@ def _name(command: CommandInfo) -> str | None:
 def _overview(known: Sequence[Question]) -> Callable[..., None]:
     def overview(
         context: typer.Context,
-        version: Annotated[bool, typer.Option("--version", help="say which version this is")] = False,
+        version: Annotated[bool, typer.Option("--version", help="show the version")] = False,
     ) -> None:
         """Questions about outliers in private data, answered under differential privacy."""
         if version:
@@ -203,15 +207,16 @@ def _overview(known: Sequence[Question]) -> Callable[..., None]:
 
 
 def _explain(misuse: typer.TyperException) -> None:
-    said = misuse.format_message()
-    if said:  # without one, the help was shown already
+    message = misuse.format_message()
+    if message:  # without one, the help was shown already
         context = getattr(misuse, "ctx", None)
-        stop = "" if said.endswith((".", "?")) else "."
-        failure(f"{said}{stop} See {context.command_path if context else 'wallflower'} --help.")
+        stop = "" if message.endswith((".", "?")) else "."
+        failure(f"{message}{stop} See {context.command_path if context else 'wallflower'} --help.")
 
 
 def _unforeseen(kind: type[BaseException], _: BaseException, trace: TracebackType | None) -> None:
     """A bug. Its message and its variables may hold records, so only its place is shown."""
-    frames = reversed(traceback.extract_tb(trace))
-    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
-    failure(f"internal error ({kind.__name__}) at {places}. Please report this line; it holds none of your data.")
+    failure(
+        f"internal error ({kind.__name__}) at {error_place(trace)}. "
+        "Please report this line; it holds none of your data."
+    )

@@ -1,4 +1,4 @@
-"""One verb per question: ask it, or plan it."""
+"""One verb per query: run it, or plan it."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ from wallflower.ledger import Ledger
 from wallflower.machine.files import replacement, write_text
 from wallflower.machine.lazy import Lazy
 from wallflower.query import Plan, Query
-from wallflower.query.forms import REQUIRED, Question
-from wallflower.release import Release, default_analyst, pay, plan_for, quote, require_room
-from wallflower.release import notice as notice_records
+from wallflower.query.parameter import REQUIRED, Question
+from wallflower.release import Release, check_shared_records, default_analyst, pay, plan_for, quote, require_budget
 from wallflower.release.guarantee import Guarantee
-from wallflower.release.views import Records, view_of
+from wallflower.release.inputs import Records, project
 
 if TYPE_CHECKING:
     import wallflower.report as _report
@@ -79,21 +78,23 @@ _ASK = {
     "dataset": DatasetOption,
     "ledger": LedgerOption,
     "analyst": AnalystOption,
-    "key": Annotated[
+    "idempotency_key": Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="asked again under this key, it is not paid again", rich_help_panel=DATA),
+        typer.Option(
+            metavar="TEXT", help="repeat the query with this key and get the stored answer, free", rich_help_panel=DATA
+        ),
     ],
     **READING,
     **remote.OPTIONS,
     "engine": EngineOption,
-    "anyway": Annotated[
+    "force": Annotated[
         bool,
-        typer.Option("--anyway", help="answer even if the plan says that it is of no use", rich_help_panel=DATA),
+        typer.Option("--force", help="run even if the plan predicts mostly noise", rich_help_panel=DATA),
     ],
     "as_json": JsonOption,
     "dry_run": Annotated[
         bool,
-        typer.Option("--dry-run", help="say the cost and what to expect; spend nothing", rich_help_panel=OUTPUT),
+        typer.Option("--dry-run", help="show cost and expected accuracy; spend nothing", rich_help_panel=OUTPUT),
     ],
     **FILES,
 }
@@ -105,7 +106,7 @@ _FIT = {
         ),
     ],
 }
-_FLAGS = ("anyway", "as_json", "dry_run", *watch_lines.FLAGS)
+_FLAGS = ("force", "as_json", "dry_run", *watch_lines.FLAGS)
 _PLAN = {
     "records": Annotated[
         int | None, typer.Option(min=1, help="public number of records, without a source", rich_help_panel=DATA)
@@ -128,7 +129,7 @@ _PAGE = {
 
 
 def add(app: typer.Typer, plans: typer.Typer, questions: Iterable[Question]) -> None:
-    """A verb on `app`, and one on `plans`, for each question."""
+    """Add a verb to `app`, and one to `plans`, for each query."""
     for question in questions:
         plan = f"plan {question.kind} --records 1000 --dimension 7"
         _add_verb(app, question)
@@ -138,7 +139,7 @@ def add(app: typer.Typer, plans: typer.Typer, questions: Iterable[Question]) -> 
 
 
 def _add_verb(app: typer.Typer, question: Question) -> None:
-    if not question.fits:
+    if not question.is_model:
         kind = _with_example(question, f"{question.kind} people.csv")
         app.command(question.kind, cls=kind, help=_help(question), rich_help_panel="Questions")(_ask_command(question))
         return
@@ -150,7 +151,7 @@ def _add_verb(app: typer.Typer, question: Question) -> None:
 
 
 def _with_example(question: Question, beginning: str) -> type[Command]:
-    """A command that works its example out when somebody reads its help, and not at every start."""
+    """Make a command class whose example is built when the help is shown, not at every start."""
 
     class WithExample(Command):
         @property
@@ -169,48 +170,48 @@ def _help(question: Question) -> str:
 
 
 def _ask_command(question: Question) -> Any:
-    def ask(**given: Any) -> None:
-        settle_source(given)
-        if question.streams:
-            watch_lines.fill(given)
-            watch_lines.require_fitting(given)
-        query = query_of(question, given)
+    def ask(**arguments: Any) -> None:
+        settle_source(arguments)
+        if question.accepts_stream:
+            watch_lines.fill(arguments)
+            watch_lines.require_fitting(arguments)
+        query = query_of(question, arguments)
         require_output()
-        if given.get("json_lines") and not given["server"]:
-            watch_lines.decide(query, given)
+        if arguments.get("json_lines") and not arguments["server"]:
+            watch_lines.decide(query, arguments)
             return
-        require_files(given)
-        if given["server"]:
-            _ask_service(query, given)
+        require_files(arguments)
+        if arguments["server"]:
+            _ask_service(query, arguments)
             return
-        table = _load_table(query, given, given["dataset"])
-        analyst = given["analyst"] or default_analyst()
-        with Ledger.open(given["ledger"]) as ledger:
-            if given["dry_run"]:
-                _rehearse(query, table, ledger, analyst, as_json=given["as_json"])
+        table = _load_table(query, arguments, arguments["dataset"])
+        analyst = arguments["analyst"] or default_analyst()
+        with Ledger.open(arguments["ledger"]) as ledger:
+            if arguments["dry_run"]:
+                _rehearse(query, table, ledger, analyst, as_json=arguments["as_json"])
                 return
-            made = _pay_and_answer(query, table, ledger, analyst, given)
-            deliver(made, given, ledger)
+            release = _pay_and_answer(query, table, ledger, analyst, arguments)
+            deliver(release, arguments, ledger)
 
-    words = f"{NAMED}; - for standard input" if question.streams else NAMED
+    words = f"{NAMED}; - for standard input" if question.accepts_stream else NAMED
     source = option(
         "source", Annotated[str, typer.Argument(metavar="SOURCE", help=words, autocompletion=complete_name)], REQUIRED
     )
-    offered = {**_ASK, **(_FIT if question.fits else {}), **watch_lines.ask_options(question)}
+    offered = {**_ASK, **(_FIT if question.is_model else {}), **watch_lines.ask_options(question)}
     return with_signature(ask, source, *parameters(question), *_common(offered))
 
 
 def _plan_command(question: Question) -> Any:
-    def plan(**given: Any) -> None:
-        settle_source(given)
-        if question.streams:
-            watch_lines.fill(given)
-        query = query_of(question, given)
-        _require_place(given.get("page"), _PAGES)
-        expected = _make_plan(query, given)
-        if given.get("page") is not None:
-            _tradeoff.write(given["page"], query, dimension=expected.facts["dimension"])
-        if given["as_json"]:
+    def plan(**arguments: Any) -> None:
+        settle_source(arguments)
+        if question.accepts_stream:
+            watch_lines.fill(arguments)
+        query = query_of(question, arguments)
+        _require_place(arguments.get("page"), _PAGES)
+        expected = _make_plan(query, arguments)
+        if arguments.get("page") is not None:
+            _tradeoff.write(arguments["page"], query, dimension=expected.facts["dimension"])
+        if arguments["as_json"]:
             show_json(expected.to_json())
         else:
             show(expected)
@@ -226,39 +227,39 @@ def _common(options: Mapping[str, Any]) -> list[inspect.Parameter]:
     return [option(name, kind, False if name in _FLAGS else None) for name, kind in options.items()]
 
 
-def _ask_service(query: Query[Any, Any], given: Mapping[str, Any]) -> None:
-    data = remote.open_remote(given)
-    if given["dry_run"]:
-        remote.rehearse(query, data, as_json=given["as_json"])
+def _ask_service(query: Query[Any, Any], arguments: Mapping[str, Any]) -> None:
+    data = remote.open_remote(arguments)
+    if arguments["dry_run"]:
+        remote.rehearse(query, data, as_json=arguments["as_json"])
         return
     with sign_of_life(query.question):
-        made = data.ask(query, key=given["key"], anyway=given["anyway"])
-    deliver(made, given)
+        release = data.ask(query, idempotency_key=arguments["idempotency_key"], force=arguments["force"])
+    deliver(release, arguments)
 
 
-def _make_plan(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
-    if given["server"]:
-        return remote.open_remote(given).plan.of(query)
-    if given["source"] is not None:
-        if given["records"] or given["dimension"]:
+def _make_plan(query: Query[Any, Any], arguments: Mapping[str, Any]) -> Plan:
+    if arguments["server"]:
+        return remote.open_remote(arguments).plan.of(query)
+    if arguments["source"] is not None:
+        if arguments["records"] or arguments["dimension"]:
             raise ParameterError("the source has its own size. Leave out --records and --dimension, or the source.")
-        return _plan_on(query, _load_table(query, given, None))
-    dimension = given["dimension"] or len(getattr(query, "columns", None) or ())
-    if not given["records"] or not dimension:
+        return _plan_on(query, _load_table(query, arguments, None))
+    dimension = arguments["dimension"] or len(getattr(query, "columns", None) or ())
+    if not arguments["records"] or not dimension:
         raise ParameterError(
             "a plan needs the size of the table, which is public: a SOURCE, or --records N and --dimension D. Give one."
         )
-    return query.plan(n=given["records"], dimension=dimension)
+    return query.plan(n=arguments["records"], dimension=dimension)
 
 
 def _plan_on(query: Query[Any, Any], table: Records) -> Plan:
-    return plan_for(query, view_of(query, table))
+    return plan_for(query, project(query, table))
 
 
-def _load_table(query: Query[Any, Any], given: Mapping[str, Any], dataset: str | None) -> Records:
-    facts = narrow(facts_of(given["schema"], query.wants()), query)
+def _load_table(query: Query[Any, Any], arguments: Mapping[str, Any], dataset: str | None) -> Records:
+    facts = narrow(facts_of(arguments["schema"], query.wants()), query)
     with sign_of_life("reading the data"):
-        return load_into(given["source"], given["engine"], schema=facts, name=dataset, **way_to_read(given))
+        return load_into(arguments["source"], arguments["engine"], schema=facts, name=dataset, **way_to_read(arguments))
 
 
 def _rehearse(query: Query[Any, Any], table: Records, ledger: Ledger, analyst: str, *, as_json: bool) -> None:
@@ -274,17 +275,24 @@ def _rehearse(query: Query[Any, Any], table: Records, ledger: Ledger, analyst: s
         show(plan)
         show(f"Nothing was spent. {price_words(quoted)}")
     say_cap(ledger, table.name)
-    require_room(quoted)
+    require_budget(quoted)
 
 
 def _pay_and_answer(
-    query: Query[Any, Any], table: Records, ledger: Ledger, analyst: str, given: Mapping[str, Any]
+    query: Query[Any, Any], table: Records, ledger: Ledger, analyst: str, arguments: Mapping[str, Any]
 ) -> Release[Any]:
     before = _last_charge(ledger, table.name, analyst)
-    notice_records(table, ledger, source=given["source"])
+    check_shared_records(table, ledger, source=arguments["source"])
     try:
         with sign_of_life(query.question):
-            return pay(query, table, ledger, analyst=analyst, key=given["key"], anyway=given["anyway"]).answer()
+            return pay(
+                query,
+                table,
+                ledger,
+                analyst=analyst,
+                idempotency_key=arguments["idempotency_key"],
+                force=arguments["force"],
+            ).answer()
     except BudgetExhausted:
         say_cap(ledger, table.name)
         raise
@@ -304,57 +312,60 @@ def _fate(ledger: Ledger, charge: int, cost: object) -> str:
     return f"{cost} was charged (entry {charge}) and stays charged, since the look had begun. Ask again."
 
 
-def deliver(made: Release[Any], given: Mapping[str, Any], ledger: Ledger | None = None) -> None:
+def deliver(release: Release[Any], arguments: Mapping[str, Any], ledger: Ledger | None = None) -> None:
     """Write the files that options name, then print the answer: a reader that stops early loses no file."""
-    if made.replayed:
-        notice(f"This was asked before under the key {given['key']!r}: the same answer again, and nothing was charged.")
+    if release.replayed:
+        notice(
+            f"The key {arguments['idempotency_key']!r} was used before: this is the stored answer, "
+            "and nothing was charged."
+        )
     try:
-        _write_files(made, given)
-        if given["report"] is not None and ledger is not None:
-            _report.write(given["report"], [made], ledger)
+        _write_files(release, arguments)
+        if arguments["report"] is not None and ledger is not None:
+            _report.write(arguments["report"], [release], ledger)
     finally:  # a file that cannot be written does not hold the answer back
         try:
-            _show_release(made, as_json=given["as_json"])
+            _show_release(release, as_json=arguments["as_json"])
             sys.stdout.flush()
         except BrokenPipeError:
             raise
         except OSError as error:
             raise SourceError(
                 f"standard output: {error.strerror or 'cannot be written'}. The answer is paid for and kept: "
-                f"wallflower release show {made.ledger_id}."
+                f"wallflower release show {release.ledger_id}."
             ) from None
 
 
-def _write_files(made: Release[Any], given: Mapping[str, Any]) -> None:
-    if given.get("model") is not None:
-        if given["model"].suffix.lower() == ".arrow":
-            scores.write_arrow(made.model, given["model"])
+def _write_files(release: Release[Any], arguments: Mapping[str, Any]) -> None:
+    if arguments.get("model") is not None:
+        if arguments["model"].suffix.lower() == ".arrow":
+            scores.write_arrow(release.model, arguments["model"])
         else:
-            write_text(given["model"], made.to_json())
-    if given["csv"] is not None:
-        write_text(given["csv"], made.to_csv())
-    if given["plot"] is not None:
-        with replacement(given["plot"]) as file:
-            made.plot().savefig(file, dpi=200, format=given["plot"].suffix[1:].lower())
+            write_text(arguments["model"], release.to_json())
+    if arguments["csv"] is not None:
+        write_text(arguments["csv"], release.to_csv())
+    if arguments["plot"] is not None:
+        with replacement(arguments["plot"]) as file:
+            release.plot().savefig(file, dpi=200, format=arguments["plot"].suffix[1:].lower())
 
 
-def _show_release(made: Release[Any], *, as_json: bool) -> None:
+def _show_release(release: Release[Any], *, as_json: bool) -> None:
     if not as_json:
-        show(made)
+        show(release)
         return
-    for note in made.notes:
+    for note in release.notes:
         notice(note)
-    show_json(made.to_dict())
+    show_json(release.to_dict())
 
 
-def require_files(given: Mapping[str, Any]) -> None:
+def require_files(arguments: Mapping[str, Any]) -> None:
     """Refuse, before anything is charged, a file that options name and that cannot be written."""
     for name, endings in (("plot", _PLOTS), ("report", _PAGES), ("csv", _TABLES), ("model", _MODELS)):
-        _require_place(given.get(name), endings)
+        _require_place(arguments.get(name), endings)
 
 
 def _require_place(path: Path | None, endings: tuple[str, ...]) -> None:
-    """Refuse before anything is paid."""
+    """Refuse, before the charge, a path with the wrong suffix or without a directory."""
     if path is None:
         return
     if path.suffix.lower() not in endings:

@@ -40,30 +40,30 @@ _OWN: Final = (
 )
 
 
-def open_remote(given: Mapping[str, Any]) -> Remote:
+def open_remote(arguments: Mapping[str, Any]) -> Remote:
     """The data set of the service; options that only make sense with data at hand are refused."""
-    unfit = [f"--{name.replace('_', '-')}" for name in _OWN if given.get(name)]
+    unfit = [f"--{name.replace('_', '-')}" for name in _OWN if arguments.get(name)]
     if unfit:
         raise ParameterError(
             f"--server: the service has data and ledger of its own, so {', '.join(unfit)} does not go with it. Leave "
             "that out, or --server."
         )
-    if given["source"] is None:
+    if arguments["source"] is None:
         raise ParameterError("--server: no data set is named. Give the name of one that the service has as SOURCE.")
-    path = given["token_file"]
+    path = arguments["token_file"]
     refusal = SourceError(f"{path}: the token cannot be read. Check the file.")
     token = (
         None if path is None else call_or_refuse(lambda: path.read_text(encoding="utf-8").strip(), lambda _: refusal)
     )
-    return connect(given["server"], token).open(given["source"])
+    return connect(arguments["server"], token).open(arguments["source"])
 
 
 def rehearse(query: Query[Any, Any], data: Remote, *, as_json: bool) -> None:
     """Say what it would cost and what to expect; spend nothing."""
     plan, price = data.plan.of(query), data.quote(query)
-    told = {"left": price.left, "stated": price.stated, "booked": price.booked, "factor": price.factor}
+    values = {"left": price.left, "stated": price.stated, "booked": price.booked, "factor": price.factor}
     if as_json:
-        texts = {name: None if value is None else str(value) for name, value in told.items()}
+        texts = {name: None if value is None else str(value) for name, value in values.items()}
         show_json({"dry_run": True, "dataset": data.name, **texts, "affords": price.affords, "plan": plan.to_json()})
     else:
         show(plan)

@@ -21,19 +21,16 @@ from wallflower.cli.options import OUTPUT, SOURCE, JsonOption
 from wallflower.cli.show import notice, show, show_json
 from wallflower.errors import ParameterError, SourceError
 from wallflower.machine.files import replacement
+from wallflower.machine.heavy import pyarrow as _pa
+from wallflower.machine.heavy import pyarrow_parquet as _parquet
 from wallflower.machine.lazy import Lazy
 from wallflower.queries.detector import OWN_RECORDS
 from wallflower.queries.detector.grids import Floats
 from wallflower.queries.detector.model import Model
 
 if TYPE_CHECKING:
-    import pyarrow as _pa
-    import pyarrow.parquet as _parquet
-
     import wallflower.report.scores as _scores
 else:
-    _pa = Lazy("pyarrow")
-    _parquet = Lazy("pyarrow.parquet")
     _scores = Lazy("wallflower.report.scores")
 
 LARGEST: Final = 1 << 26  # bytes of a detector
@@ -80,20 +77,20 @@ def score(
 ) -> None:
     """Score records with a detector: how unusual each is, and whether it is flagged. Costs nothing.
 
-    Scores of new records, or of each person's own, may be told. A list of the records that the detector was fitted to
-    is not private, with or without their names.
+    Scores of new records, or a person's own score, may be shown. A list of scores of the records that the detector was
+    fitted to is not private, with or without names.
     """
     if json_lines + as_csv + parquet > 1:
         raise ParameterError("--json-lines, --csv, --parquet: the scores are written in one way. Choose one.")
     if parquet and out is None:
         raise ParameterError("--parquet: a Parquet file has parts that are written last. Name it with --out FILE.")
     _require_plot(plot)
-    made = read_model(model)
-    tally = _scores.Tally.of(made) if plot is not None else None
+    detector = read_model(model)
+    tally = _scores.Tally.of(detector) if plot is not None else None
     write = _write_parquet if parquet else _write_lines if json_lines else _write_csv
     notice(OWN_RECORDS)
     with _place(out) as file:
-        write(file, _parts(made, source, tally, contributions=contributions))
+        write(file, _parts(detector, source, tally, contributions=contributions))
     if tally is not None and plot is not None:
         _save(tally.figure(), plot)
     if out is not None:
@@ -105,18 +102,18 @@ def drift(
     sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=f"batches: {SOURCE}")],
     as_json: JsonOption = False,
 ) -> None:
-    """Tell whether new records are flagged as often as the fitted ones were to be, batch by batch. Costs nothing.
+    """Check for drift: compare each batch's flag rate with the rate the detector was fitted for. Costs nothing.
 
-    The share that is flagged is a number about the new records: it is for whoever may see these.
+    The flag rate is a number about the new records: show it only to people who may see them.
     """
-    made = read_model(model)
-    made.require_threshold()
-    found = {source: made.drift(source) for source in sources}
+    detector = read_model(model)
+    detector.require_threshold()
+    drifts = {source: detector.drift(source) for source in sources}
     if as_json:
-        show_json({"batches": [{"source": source, **each.to_json()} for source, each in found.items()]})
+        show_json({"batches": [{"source": source, **batch.to_json()} for source, batch in drifts.items()]})
         return
-    for source, each in found.items():
-        show(f"{source}: {each.words}")
+    for source, batch in drifts.items():
+        show(f"{source}: {batch.text}")
 
 
 def why(
@@ -126,23 +123,23 @@ def why(
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=PLOT, rich_help_panel=OUTPUT)] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what each column adds to the score of one record. Costs nothing."""
+    """Show what each column adds to the score of one record. Costs nothing."""
     _require_plot(plot)
-    made = read_model(model)
-    record = _row_of(made, source, row)
-    parts = dict(zip(made.columns, made.split_score(record)[0].tolist(), strict=True))
-    score = float(made.score(record)[0])
+    detector = read_model(model)
+    record = _row_of(detector, source, row)
+    parts = dict(zip(detector.columns, detector.split_score(record)[0].tolist(), strict=True))
+    score = float(detector.score(record)[0])
     if as_json:
-        show_json({"row": row, "score": score, "threshold": made.threshold, "contributions": parts})
+        show_json({"row": row, "score": score, "threshold": detector.threshold, "contributions": parts})
     else:
-        show(f"score {score:.4g}" + ("" if made.threshold is None else f", flagged above {made.threshold:.4g}"))
-        name, part = max(parts.items(), key=lambda each: each[1])
+        show(f"score {score:.4g}" + ("" if detector.threshold is None else f", flagged above {detector.threshold:.4g}"))
+        name, part = max(parts.items(), key=lambda item: item[1])
         if part > score:
             show(f"{name} alone adds {part:.4g}, more than the score: ordinary values of the others take it away.")
-        for name, part in sorted(parts.items(), key=lambda each: -each[1]):
+        for name, part in sorted(parts.items(), key=lambda item: -item[1]):
             show(f"  {part:+.4f}  {name}")
     if plot is not None:
-        _save(_scores.draw_parts(made, made.split_score(record)[0]), plot)
+        _save(_scores.draw_parts(detector, detector.split_score(record)[0]), plot)
 
 
 def map_columns(
@@ -167,13 +164,13 @@ def _range(text: str) -> tuple[float, float]:
         return float(low), float(high)
     except ValueError:
         raise ParameterError(
-            f"--between: {text!r} is no range. Write two numbers, the lower one first: --between=-3,3."
+            f"--between: {text!r} is not a range. Write two numbers, the lower one first: --between=-3,3."
         ) from None
 
 
-def _row_of(made: Model, source: str, row: int) -> Floats:
+def _row_of(detector: Model, source: str, row: int) -> Floats:
     before = 0
-    for values in made.parts(source):
+    for values in detector.parts(source):
         if row <= before + len(values):
             return values[row - before - 1 : row - before]
         before += len(values)
@@ -191,7 +188,7 @@ def _save(figure: Any, plot: Path) -> None:
 
 
 def read_model(path: Path) -> Model:
-    """The detector that a file holds."""
+    """Read a detector from a .json or .arrow file."""
     if path.suffix.lower() == ".arrow":
         return _read_arrow(path)
     try:
@@ -219,31 +216,31 @@ def _read_arrow(path: Path) -> Model:
     raise SourceError(f"{path}: {reason}. Pass what `wallflower detector fit --model FILE` wrote.")
 
 
-def write_arrow(made: Model, path: Path) -> None:
+def write_arrow(detector: Model, path: Path) -> None:
     """Keep a detector as an Arrow file."""
-    table = made.to_arrow()
+    table = detector.to_arrow()
     options = _pa.ipc.IpcWriteOptions(compression="zstd")
     with replacement(path) as file, _pa.ipc.new_file(file, table.schema, options=options) as writer:
         writer.write_table(table)
 
 
-def _parts(made: Model, source: str, tally: Any, *, contributions: bool) -> Iterator[Columns]:
-    for values in made.parts(source):
-        scores = made.score(values)
+def _parts(detector: Model, source: str, tally: Any, *, contributions: bool) -> Iterator[Columns]:
+    for values in detector.parts(source):
+        scores = detector.score(values)
         columns: Columns = {"score": scores}
-        if made.threshold is not None:
-            columns["flagged"] = (scores > made.threshold).astype(int)
-        by_column = made.split_score(values)
-        columns |= {"largest": by_column.max(axis=1), "largest_column": _largest_names(made, by_column)}
+        if detector.threshold is not None:
+            columns["flagged"] = (scores > detector.threshold).astype(int)
+        by_column = detector.split_score(values)
+        columns |= {"largest": by_column.max(axis=1), "largest_column": _largest_names(detector, by_column)}
         if contributions:
-            columns |= {f"by {name}": by_column[:, place] for place, name in enumerate(made.columns)}
+            columns |= {f"by {name}": by_column[:, at] for at, name in enumerate(detector.columns)}
         if tally is not None:
             tally.add(scores)
         yield columns
 
 
-def _largest_names(made: Model, by_column: Floats) -> Any:
-    return np.array(made.columns)[by_column.argmax(axis=1)]
+def _largest_names(detector: Model, by_column: Floats) -> Any:
+    return np.array(detector.columns)[by_column.argmax(axis=1)]
 
 
 @contextmanager

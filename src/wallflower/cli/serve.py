@@ -1,4 +1,4 @@
-"""The curator service: start it, and make, list and revoke its tokens."""
+"""The HTTP service: start it, and make, list and revoke its tokens."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from wallflower.machine.garbage import load_for_good
 from wallflower.machine.lazy import Lazy, load
 
 if TYPE_CHECKING:
-    import wallflower.curator.demo as _demo
-    import wallflower.curator.desk.access.acts as _acts
-    import wallflower.curator.desk.access.factors as _factors
-    import wallflower.curator.desk.access.tokens as _tokens
-    import wallflower.curator.desk.records as _records
-    import wallflower.curator.server as _server
-    import wallflower.curator.settings as _settings
     import wallflower.release as _release
+    import wallflower.service.core.access.acts as _acts
+    import wallflower.service.core.access.factors as _factors
+    import wallflower.service.core.access.tokens as _tokens
+    import wallflower.service.core.records as _records
+    import wallflower.service.demo as _demo
+    import wallflower.service.server as _server
+    import wallflower.service.settings as _settings
 else:
-    _demo = Lazy("wallflower.curator.demo")
-    _acts = Lazy("wallflower.curator.desk.access.acts")
-    _factors = Lazy("wallflower.curator.desk.access.factors")
-    _records = Lazy("wallflower.curator.desk.records")
-    _tokens = Lazy("wallflower.curator.desk.access.tokens")
-    _server = Lazy("wallflower.curator.server")
-    _settings = Lazy("wallflower.curator.settings")
+    _demo = Lazy("wallflower.service.demo")
+    _acts = Lazy("wallflower.service.core.access.acts")
+    _factors = Lazy("wallflower.service.core.access.factors")
+    _records = Lazy("wallflower.service.core.records")
+    _tokens = Lazy("wallflower.service.core.access.tokens")
+    _server = Lazy("wallflower.service.server")
+    _settings = Lazy("wallflower.service.settings")
     _release = Lazy("wallflower.release")
 _NEEDS: Final = ("fastapi", "httptools", "uvicorn")
 
@@ -69,7 +69,7 @@ def start(
     ledger: LedgerOption = None,
     demo: Annotated[bool, typer.Option("--demo", help="public data, a ledger for the moment, two tokens")] = False,
 ) -> None:
-    """Answer questions over HTTP, until it is interrupted: the curator service.
+    """Run the HTTP service and dashboard until interrupted.
 
     Example: wallflower serve --demo
     """
@@ -77,7 +77,7 @@ def start(
         return
     _require_packages()
     base = _settings.Settings() if config is None else _settings.Settings.read(config)
-    base = base.but(host=host, port=port, workers=workers, tls_cert=tls_cert, tls_key=tls_key, ledger=ledger)
+    base = base.override(host=host, port=port, workers=workers, tls_cert=tls_cert, tls_key=tls_key, ledger=ledger)
     with load_for_good():
         run_service = _server.serve
     if not demo:
@@ -111,17 +111,17 @@ def create(
         raise ParameterError("second-factor: a monitor is a program and has none. Choose another scope, or omit it.")
     groups = _known_groups(group or [], config)
     tokens = _open_tokens(config, ledger)
-    made, text = tokens.create(name, scope, days=None if forever else days, groups=groups)
-    _note("token issued", config, ledger, f"{made.id} for {made.name}, {made.scope}")
-    beside = [other.id for other in tokens.others(made)]
-    address = _enrol(made, text, config, ledger) if second_factor else None
+    issued, text = tokens.create(name, scope, days=None if forever else days, groups=groups)
+    _note("token issued", config, ledger, f"{issued.id} for {issued.name}, {issued.scope}")
+    beside = [other.id for other in tokens.others(issued)]
+    address = _enrol(issued, text, config, ledger) if second_factor else None
     if as_json:
-        show_json({**made.to_json(), "text": text, "beside": beside, "authenticator": address})
+        show_json({**issued.to_json(), "text": text, "beside": beside, "authenticator": address})
         return
     show(text)
     if address is not None:
         _show_address(address)
-    notice(f"A token for {name} ({scope}), valid until {made.expires or 'it is revoked'}. It is not shown again.")
+    notice(f"A token for {name} ({scope}), valid until {issued.expires or 'it is revoked'}. It is not shown again.")
     if beside:
         notice(f"Valid under the same name: {', '.join(beside)}. Revoke what is not needed.")
 
@@ -139,16 +139,16 @@ def _known_groups(groups: list[str], config: Path | None) -> list[str]:
 @token.command("list", epilog="Example: wallflower serve token list")
 def list_(config: ConfigOption = None, ledger: LedgerOption = None, as_json: JsonOption = False) -> None:
     """Every token there ever was, without its secret."""
-    found = _open_tokens(config, ledger).all()
+    tokens = _open_tokens(config, ledger).all()
     if as_json:
-        show_json({"tokens": [one.to_json() for one in found]})
+        show_json({"tokens": [entry.to_json() for entry in tokens]})
         return
     grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for heading in ("id", "name", "scope", "created", "expires", "revoked", "valid"):
         grid.add_column(heading)
-    for one in found:
-        ends = (one.expires or "never", one.revoked or "", "yes" if one.is_valid else "no")
-        grid.add_row(one.id, one.name, one.scope, one.created, *ends)
+    for entry in tokens:
+        ends = (entry.expires or "never", entry.revoked or "", "yes" if entry.is_valid else "no")
+        grid.add_row(entry.id, entry.name, entry.scope, entry.created, *ends)
     show(grid)
 
 
@@ -188,9 +188,9 @@ def unenrol(
     notice(f"The token {key} of {name} has no second factor any more.")
 
 
-def _enrol(made: Any, text: str, config: Path | None, ledger: str | None) -> str:
-    address: str = _factors.Factors(_open_records(config, ledger)).enrol(made, text)
-    _note("second factor enrolled", config, ledger, f"{made.id} of {made.name}")
+def _enrol(issued: Any, text: str, config: Path | None, ledger: str | None) -> str:
+    address: str = _factors.Factors(_open_records(config, ledger)).enrol(issued, text)
+    _note("second factor enrolled", config, ledger, f"{issued.id} of {issued.name}")
     return address
 
 
@@ -205,10 +205,10 @@ def _open_tokens(config: Path | None, ledger: str | None) -> Any:
 
 
 def _open_records(config: Path | None, ledger: str | None) -> Any:
-    place = ledger
-    if place is None and config is not None:
-        place = _settings.Settings.read(config).ledger
-    return _records.Records(place)
+    location = ledger
+    if location is None and config is not None:
+        location = _settings.Settings.read(config).ledger
+    return _records.Records(location)
 
 
 def _note(act: str, config: Path | None, ledger: str | None, about: str) -> None:

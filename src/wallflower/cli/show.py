@@ -26,8 +26,8 @@ from wallflower.progress import report_to
 from wallflower.query import Plan, Quality
 from wallflower.query.accuracy import CHECK_FIRST
 from wallflower.release import Release, starter_note
-from wallflower.release.words import as_words, readable, rows_of, symbol
-from wallflower.schema.description import TableWords, names_of
+from wallflower.release.text import as_words, readable, rows_of, symbol
+from wallflower.schema.column import TableWords, names_of
 from wallflower.theorems import Evidence
 
 _WIDE: Final = 160
@@ -152,12 +152,12 @@ def _(grid: Grid) -> RenderableType:
 def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
     promise = release.guarantee
     facts = [
-        ("answer", Text(release.said, style="bold green")),
-        ("reading", Text(release.words)),
+        ("answer", Text(release.summary, style="bold green")),
+        ("reading", Text(release.text)),
         *_quality_rows(release.quality),
         *(("note", Text(note, style="yellow")) for note in release.notes),
         *([("asked", Text(release.terms))] if release.terms else []),
-        ("guarantee", Text(promise.words)),
+        ("guarantee", Text(promise.text)),
         ("mechanism", Text(f"{release.mechanism}; {release.proof}; {release.status}")),
         *([("theorems", Text(promise.evidence))] if Evidence.MACHINE_CHECKED in promise.theorems else []),
         ("data set", Text(f"{release.dataset}: {release.facts}")),
@@ -180,7 +180,7 @@ def _quality_rows(quality: Quality | None) -> list[tuple[str, RenderableType]]:
 
 
 def _entry_words(release: Release[Any]) -> str:
-    when = f", charged {release.moment}" if release.moment else ""
+    when = f", charged {release.charged_at_text}" if release.charged_at_text else ""
     return f"entry {release.ledger_id} by {release.analyst}{when}"
 
 
@@ -199,7 +199,7 @@ def _(plan: Plan) -> RenderableType:
     if plan.smallest_useful_epsilon is not None:
         facts.append(("useful from", Text(f"{symbol(plan.cost)}={plan.smallest_useful_epsilon}")))
     if plan.affords is not None:
-        facts.append(("affords", Text(f"{plan.affords:,} such questions, as things are")))
+        facts.append(("affords", Text(f"{plan.affords:,} more queries like this within your budget")))
     return Group(Text(f"What to expect of {plan.query}", style="bold"), _facts(facts), _indent(grid))
 
 
@@ -234,15 +234,15 @@ def budgets(accounts: Mapping[str, Account]) -> RenderableType:
     grid = _grid("data set", ">limit", ">spent", ">left", "bounds the loss of", "")
     for dataset, account in accounts.items():
         limit, spent = str(account.limit.loss), _spent_text(account)
-        unit = account.members.get(dataset, account.protection).words
+        unit = account.members.get(dataset, account.protection).text
         grid.add_row(dataset, limit, spent, str(account.left), unit, "; ".join(_remarks(dataset, account)))
-        for analyst, own in account.spenders.items():
-            share = next((share for share in account.shares if share.analyst == analyst), None)
-            kept = "" if share is None else f"{share.left} of a share of {share.allocated} is left"
-            grid.add_row(f"  {analyst}", "", _parts(own, account), "", "", kept)
-        for share in account.shares:
-            if share.analyst not in account.spenders:
-                grid.add_row(f"  {share.analyst}", "", "", str(share.left), "", f"a share of {share.allocated}")
+        for analyst, spending in account.spenders.items():
+            quota = next((quota for quota in account.quotas if quota.analyst == analyst), None)
+            kept = "" if quota is None else f"{quota.left} of a quota of {quota.limit} is left"
+            grid.add_row(f"  {analyst}", "", _parts(spending, account), "", "", kept)
+        for quota in account.quotas:
+            if quota.analyst not in account.spenders:
+                grid.add_row(f"  {quota.analyst}", "", "", str(quota.left), "", f"a quota of {quota.limit}")
     return grid
 
 
@@ -289,10 +289,10 @@ def table_facts(facts: Mapping[str, Any]) -> RenderableType:
         grid.add_row(column["name"], column["type"], *(readable(column.get(name, "")) for name in stated))
     clip = "values are moved into their bounds" if facts["clip"] else "values outside their bounds are refused"
     heading = Text(f"{facts['name']}: {facts['rows']:,} records; {clip}", style="bold")
-    said = [f"{name.capitalize()}: {facts[name]}" for name in names_of(TableWords) if name in facts]
-    left = [f"Left out: {', '.join(facts['without'])}."] if facts.get("without") else []
+    reading = [f"{name.capitalize()}: {facts[name]}" for name in names_of(TableWords) if name in facts]
+    left = [f"Columns not read: {', '.join(facts['without'])}."] if facts.get("without") else []
     guess = [] if facts.get("declared", True) else ["The source declares no types: they are inferred from its cells."]
-    return Group(heading, grid, *(Text(words, style="dim") for words in (*said, *left, *guess)))
+    return Group(heading, grid, *(Text(words, style="dim") for words in (*reading, *left, *guess)))
 
 
 def _stderr() -> Console:

@@ -1,4 +1,4 @@
-"""What a data owner does: look at public facts, grant budgets, read the ledger."""
+"""Commands of the data steward: show public facts, grant budgets, read the ledger."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from wallflower.errors import ParameterError
 from wallflower.ledger import Ledger
 from wallflower.machine.files import replacement
 from wallflower.privacy import Kind, Loss, Unit, protect
-from wallflower.query.forms import REQUIRED, loss_of
+from wallflower.query.parameter import REQUIRED, loss_of
 from wallflower.release import default_analyst
 from wallflower.units import Protection
 
@@ -45,7 +45,7 @@ class Decline(Exception):
 
 
 data = typer.Typer(help="Look at the public facts of a table.", no_args_is_help=True)
-budget = typer.Typer(help="Show, grant and share privacy budgets.", no_args_is_help=True)
+budget = typer.Typer(help="Show and grant privacy budgets, and set quotas of analysts.", no_args_is_help=True)
 ledger = typer.Typer(help="Read, check and export the ledger.", no_args_is_help=True)
 
 Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="name of the data set, or of the account it shares")]
@@ -56,26 +56,26 @@ Protects = Annotated[
     typer.Option(
         "--protects",
         metavar="UNIT",
-        help="whose loss the budget bounds, if it is not declared yet: record, membership, entry or person",
+        help="unit of protection, if not declared yet: record, membership, entry or person",
         rich_help_panel=PRIVACY,
     ),
 ]
-LARGE: Final = 10  # an epsilon above this is asked about twice
+LARGE: Final = 10  # an epsilon above this needs a confirmation
 DOMAIN: Final = "Example: wallflower data domain --values year=2008..2013 --bounds salary=0,500000 -o domain.toml"
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="who decides; default: you")]
 
 
-def _describe(**given: Any) -> None:
+def _describe(**arguments: Any) -> None:
     """Columns, types and stated bounds, and the number of records; nothing else is taken from the records."""
-    settle_source(given)
-    columns, written = given["columns"], way_to_read(given)
-    stated = facts_of(given["schema"], None if columns is None else Schema.of(names(columns)))
-    is_held = given["schema"] is not None and stated is not None and stated.columns is not None
+    settle_source(arguments)
+    columns, written = arguments["columns"], way_to_read(arguments)
+    stated = facts_of(arguments["schema"], None if columns is None else Schema.of(names(columns)))
+    is_held = arguments["schema"] is not None and stated is not None and stated.columns is not None
     if is_held:
-        facts = describe(load(given["source"], schema=stated, **written))
+        facts = describe(load(arguments["source"], schema=stated, **written))
     else:
-        facts = survey(given["source"], schema=stated, **written)
-    if given["as_json"]:
+        facts = survey(arguments["source"], schema=stated, **written)
+    if arguments["as_json"]:
         show_json(facts)
     else:
         show(table_facts(facts))
@@ -100,7 +100,7 @@ def show_budget(
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What a data set may lose in all, what is spent and left, whose loss it is, and who spent it."""
+    """Show a data set's budget: limit, spent, remaining, unit of protection, spending by analyst."""
     with Ledger.open(place_of(ledger, dataset)) as book:
         known = book.datasets() if dataset is None else [dataset]
         accounts = {name: book.account(name) for name in known}
@@ -123,17 +123,17 @@ def grant(
         str | None,
         typer.Option(
             metavar="RULE",
-            help="how losses are held to it: sum; either (the sum or the sum of squares, with delta); concentrated "
-            "(squares); default: sum without delta, either with it",
+            help="composition: sum (basic), concentrated (zCDP), or either (the better of both, needs delta); "
+            "default: sum without delta, either with it",
             rich_help_panel=PRIVACY,
         ),
     ] = None,
     convert: Annotated[
         str | None,
-        typer.Option(metavar="DELTA", help="the part of delta for the squares; default: half", rich_help_panel=PRIVACY),
+        typer.Option(metavar="DELTA", help="part of delta for zCDP; default: half", rich_help_panel=PRIVACY),
     ] = None,
     pace: Annotated[
-        str | None, typer.Option(metavar="EPSILON", help="at most so much a year", rich_help_panel=PRIVACY)
+        str | None, typer.Option(metavar="EPSILON", help="max. ε per year", rich_help_panel=PRIVACY)
     ] = None,
     expires: Annotated[
         str | None, typer.Option(metavar="DATE", help="the last day, such as 2027-12-31", rich_help_panel=PRIVACY)
@@ -145,7 +145,7 @@ def grant(
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set the limit of a data set, in all and for good: of the starter cap, or of an earlier limit, nothing is added.
+    """Set a data set's total privacy budget. Replaces the previous limit; does not add to it.
 
     It may be lowered, below what is spent too: then nothing more is answered. A raised limit is the promise to
     everybody, back to the first answer.
@@ -172,18 +172,21 @@ def grant(
 def declare(
     dataset: Dataset,
     rows: Annotated[
-        str | None, typer.Option(metavar="people|time", help="what a row is: of a person, or a moment of a stream")
+        str | None,
+        typer.Option(metavar="people|time", help="type of a row: data of a person, or an observation of a stream"),
     ] = None,
     protects: Annotated[
         str | None,
         typer.Option(
             "--protects",
             metavar="UNIT",
-            help="whose loss the budget bounds: record or membership (people); record, entry, window or person (time)",
+            help="unit of protection: record or membership (people); record, entry, window or person (time)",
         ),
     ] = None,
-    window: Annotated[int | None, typer.Option(min=1, help="of unit window: so many observations")] = None,
-    units_per_person: Annotated[int, typer.Option(min=1, help="so many rows or entries may be one person's")] = 1,
+    window: Annotated[
+        int | None, typer.Option(min=1, help="with --protects window: its length in observations")
+    ] = None,
+    units_per_person: Annotated[int, typer.Option(min=1, help="max. rows or entries per person")] = 1,
     times: Annotated[
         int | None, typer.Option(min=1, help="max. observations a person is in, wherever they are [default: no limit]")
     ] = None,
@@ -198,19 +201,21 @@ def declare(
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say whose loss a data set's budget bounds, once and before questions, or whose budget it shares."""
-    made = _protection(rows, protects, window, units_per_person, times)
+    """Declare the unit of protection (before the first query), or share another data set's budget."""
+    protection = _protection(rows, protects, window, units_per_person, times)
     with Ledger.open(place_of(ledger, dataset)) as book:
         why = _reason(reason)
-        entry = book.declare(dataset, made, by=by or default_analyst(), account=account, apart=apart or (), reason=why)
+        entry = book.declare(
+            dataset, protection, by=by or default_analyst(), account=account, apart=apart or (), reason=why
+        )
         declared = book.account(dataset)
-        whom = declared.members[entry.dataset].words
+        whom = declared.members[entry.dataset].text
         words = f"{entry.dataset} spends from the account {declared.name}, which bounds the loss of {whom}."
         _say(book, dataset, f"{words} (entry {entry.id})", as_json)
 
 
-@budget.command(epilog="Example: wallflower budget allocate people ana --epsilon 1")
-def allocate(
+@budget.command(epilog="Example: wallflower budget quota people ana --epsilon 1")
+def quota(
     dataset: Dataset,
     analyst: Annotated[str, typer.Argument(metavar="ANALYST", help="who may spend it")],
     epsilon: Epsilon = None,
@@ -221,10 +226,10 @@ def allocate(
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set the share of a data set's limit that is kept for one analyst; --epsilon 0 takes it back."""
-    loss = loss_of("budget allocate", epsilon=epsilon, delta=delta, rho=rho)
+    """Reserve a part of a data set's budget for one analyst; --epsilon 0 removes the quota."""
+    loss = loss_of("budget quota", epsilon=epsilon, delta=delta, rho=rho)
     with Ledger.open(place_of(ledger, dataset)) as book:
-        entry = book.allocate(dataset, analyst, loss, by=by or default_analyst(), reason=reason or "")
+        entry = book.set_quota(dataset, analyst, loss, by=by or default_analyst(), reason=reason or "")
         _say(book, dataset, f"{entry.loss} of {dataset} is kept for {analyst} (entry {entry.id}).", as_json)
 
 
@@ -243,13 +248,13 @@ def allow_constrained(
 ) -> None:
     """Allow output-constrained answers (`explain --mode ocdp`), which no budget bounds: off unless you say so.
 
-    From the first such answer on, nothing is promised to those whose change alters which contexts are valid, by the
-    other answers together with it either; and who they are is secret.
+    The first such answer ends the account's DP guarantee: it no longer covers any record whose change would alter the
+    set of valid contexts, and nobody can know which records those are.
     """
     why = _reason(reason)
     with Ledger.open(place_of(ledger, dataset)) as book:
         _confirm_known(book, dataset, yes)
-        _confirm("Such answers are no differential privacy, and no limit covers them. Allow them?", yes)
+        _confirm("Such answers are not differentially private, and no budget covers them. Allow them?", yes)
         entry = book.allow_constrained(dataset, epsilon, by=by or default_analyst(), reason=why)
         _say(book, dataset, f"{dataset}: output-constrained answers up to ε={epsilon} (entry {entry.id}).", as_json)
 
@@ -261,7 +266,7 @@ def list_(
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Every declaration, limit, share, charge and release, oldest first."""
+    """Every declaration, limit, quota, charge and release, oldest first."""
     with Ledger.open(place_of(ledger, dataset)) as book:
         entries = book.history(dataset, last=last)
     if as_json:
@@ -324,23 +329,23 @@ def _protection(
     )
 
 
-def _reason(given: str | None) -> str:
+def _reason(text: str | None) -> str:
     """Why: asked for on a terminal, required elsewhere."""
-    if given is None and sys.stdin.isatty():
-        given = typer.prompt("Why (for the record)", err=True)
-    if not (given or "").strip():
+    if text is None and sys.stdin.isatty():
+        text = typer.prompt("Why (for the record)", err=True)
+    if not (text or "").strip():
         raise ParameterError("reason: what changes a budget is kept with its reason for ever. Pass --reason TEXT.")
-    return str(given)
+    return str(text)
 
 
 def _confirm_large(loss: Loss, yes: bool) -> None:
     if loss.kind is not Kind.ZCDP and loss.amount > LARGE:
-        _confirm(f"An epsilon of {loss.amount} promises next to nothing (more than {LARGE}). Set it all the same?", yes)
+        _confirm(f"An epsilon of {loss.amount} promises next to nothing (more than {LARGE}). Set it anyway?", yes)
 
 
 def _confirm_known(book: Ledger, dataset: str, yes: bool) -> None:
     if not book.knows(dataset):
-        _confirm(f"The ledger has never heard of {dataset}. Is that its name?", yes)
+        _confirm(f"The ledger does not know {dataset}. Is that its name?", yes)
 
 
 def _confirm(words: str, yes: bool) -> None:

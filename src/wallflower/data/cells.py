@@ -10,34 +10,28 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.data.sources.texts import MISSING
 from wallflower.errors import DataError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow as _pa
+from wallflower.machine.heavy import pyarrow_compute as _compute
+from wallflower.machine.heavy import pyarrow_types as _types
 from wallflower.schema import Column, Schema
+from wallflower.schema.column import UNITS
 from wallflower.schema.columns import (
     EXACT_BELOW,
     call_or_refuse,
     float_array,
     list_names,
     numbers_of,
+    pick,
     text_array,
     too_precise,
 )
-from wallflower.schema.facts import UNITS
-
-if TYPE_CHECKING:
-    import pyarrow as _pa
-    import pyarrow.compute as _compute
-    import pyarrow.types as _types
-else:
-    _pa = Lazy("pyarrow")
-    _compute = Lazy("pyarrow.compute")
-    _types = Lazy("pyarrow.types")
 
 Floats = NDArray[np.float64]
 
@@ -172,11 +166,11 @@ def scale_columns(cells: Iterable[NDArray[Any]], schema: Schema) -> Floats:
     first = _side_by_side(columns, slice(0, ROWS))
     if count <= ROWS:
         return first
-    found = np.empty((count, first.shape[1]))
-    found[:ROWS] = first
+    coordinates = np.empty((count, first.shape[1]))
+    coordinates[:ROWS] = first
     for start in range(ROWS, count, ROWS):
-        found[start : start + ROWS] = _side_by_side(columns, slice(start, start + ROWS))
-    return found
+        coordinates[start : start + ROWS] = _side_by_side(columns, slice(start, start + ROWS))
+    return coordinates
 
 
 def _side_by_side(columns: Sequence[tuple[NDArray[Any], Column]], rows: slice) -> Floats:
@@ -220,7 +214,7 @@ def _plain(kind: Any) -> Any:
 
 def _is_number(kind: Any) -> bool:
     kinds = (_types.is_integer, _types.is_decimal, _types.is_floating, _types.is_boolean)
-    return any(told(kind) for told in kinds)
+    return any(matches(kind) for matches in kinds)
 
 
 def _encode(cells: Any, column: Column) -> Any:
@@ -281,7 +275,7 @@ def _fill(cells: Any, column: Column) -> Floats:
 
 
 def read_dates(cells: Any, column: Column) -> Any:
-    """Dates and times as numbers: so many units since the public date, or since midnight."""
+    """Dates and times as numbers: the number of units since the public date, or since midnight."""
     kind, unit = _plain(cells.type), UNITS[str(column.unit)]
     if _types.is_null(kind):
         return cells
@@ -294,7 +288,7 @@ def _microseconds(cells: Any, column: Column) -> Any:
     """How long after `since`, or after midnight, as whole numbers."""
     kind = cells.type
     if _is_number(kind) and column.layout is not None:
-        cells, kind = cells.cast(_pa.string()), _pa.string()  # 20011231 is a date to whoever says so
+        cells, kind = cells.cast(_pa.string()), _pa.string()  # 20011231 is a date if the schema says so
     if is_text(kind):
         cells = _parse_dates(cells, column)
         kind = cells.type
@@ -361,3 +355,37 @@ def _no_value(*names: str) -> DataError:
         "State a public constant for them (missing = ... in the schema), or leave those records out.",
         column=names[0],
     )
+
+
+def number_names(asked: Iterable[str], columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """The columns asked for, all of them numbers."""
+    names, numbers = pick(asked, columns), schema.numbers
+    for name in names:
+        if name not in numbers:
+            raise DataError(
+                f"column {name!r} holds labels, and points are made of numbers ({list_names(numbers) or 'none'}). "
+                f"Leave it out; codes({name!r}) gives its codes.",
+                column=name,
+            )
+    return names
+
+
+def measured_names(asked: Iterable[str] | None, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """The columns asked for, or all: numbers, and labels that have a weight."""
+    measured = schema.distance_columns
+    names = pick(measured if asked is None else asked, columns)
+    for name in names:
+        if name not in measured:
+            raise DataError(
+                f"column {name!r} holds labels without a weight, and distances are taken over numbers and weighted "
+                f"labels ({list_names(measured) or 'none'}). Leave it out, or state a weight in the schema.",
+                column=name,
+            )
+    return names
+
+
+def places_of(columns: Sequence[str], schema: Schema) -> tuple[tuple[int, ...], ...]:
+    """For each column, which coordinates of a point it is: one, or of three labels and more, one a label."""
+    widths = [column.width for column in schema.only(columns).columns or ()]
+    ends = np.cumsum([0, *widths]).tolist()
+    return tuple(tuple(range(first, last)) for first, last in pairwise(ends))

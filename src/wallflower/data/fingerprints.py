@@ -1,7 +1,7 @@
-"""Whether two tables hold the same records: keyed tags that tell nothing to whoever lacks the key.
+"""Whether two tables hold the same records: keyed tags that say nothing without the key.
 
-Without a key, whoever knows all rows but one could try guesses for the last until the tag fits; no loss would bound
-that. So every tag is keyed, and the key stays with the steward (`release/steward_key.py`). Whether tables are the same
+Without a key, an attacker who knows all rows but one could guess the last until the tag fits; no ε would bound that. So
+every tag is keyed, and the key stays with the steward (`release/steward_key.py`). Whether tables are the same
 depends on records: it is told to the steward while loading, and to nobody else.
 
 Row     its cells, sorted: a number as the 64 bits of its float, text as 64 bits of a keyed hash
@@ -24,28 +24,22 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.data import Points, Table, TablePoints, TiledTable
-from wallflower.engines.order import sort_block, sort_rows
+from wallflower.engines.local import sort_block, sort_rows
 from wallflower.errors import ParameterError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow_compute as _compute
+from wallflower.machine.heavy import pyarrow_types as _types
 from wallflower.schema.columns import EXACT_BELOW, numbers_of
-
-if TYPE_CHECKING:
-    import pyarrow.compute as _compute
-    import pyarrow.types as _types
-else:
-    _compute = Lazy("pyarrow.compute")
-    _types = Lazy("pyarrow.types")
 
 KEY_BYTES: Final = 32
 SKETCH: Final = 256
-ENOUGH: Final = 13  # of 256: one row in twenty
-RARE: Final = 100  # at most one row in so many may have a twin
+MIN_COMMON_TAGS: Final = 13  # of 256: one row in twenty
+MAX_TWIN_RATE: Final = 100  # at most one row in a hundred may have a twin
 
 _TAG_BYTES: Final = 16
 _BLOCK: Final = 1 << 20  # rows of a table that an engine keeps, in memory at a time
@@ -76,7 +70,7 @@ class Fingerprint:
         ours, theirs = set(self.least), set(least)
         sample = heapq.nsmallest(SKETCH, ours | theirs)
         common = len(ours & theirs & set(sample))
-        return common / len(sample) if common >= ENOUGH else 0.0
+        return common / len(sample) if common >= MIN_COMMON_TAGS else 0.0
 
 
 def fingerprint(
@@ -215,7 +209,7 @@ class _Least:
     def tags(self) -> tuple[str, ...]:
         """What was least, once all rows have come."""
         self._close()
-        return () if 2 * self._twins * RARE > self._singles else tuple(tag.hex() for tag in self._tags)
+        return () if 2 * self._twins * MAX_TWIN_RATE > self._singles else tuple(tag.hex() for tag in self._tags)
 
     def _close(self) -> None:
         if self._open is not None:
@@ -248,5 +242,5 @@ def _place(source: str) -> str:
     if kind in _LOCAL:
         file, ask, query = rest.removeprefix("/").partition("?")
         return f"{kind}://{Path(file).resolve()}{ask}{query}"
-    place, ask, query = rest.partition("?")
-    return f"{kind}://{place.rpartition('@')[2]}{ask}{query}"
+    host, ask, query = rest.partition("?")
+    return f"{kind}://{host.rpartition('@')[2]}{ask}{query}"

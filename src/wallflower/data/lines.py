@@ -18,25 +18,18 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.data.sources import number_columns
+from wallflower.data.sources.files import number_columns
 from wallflower.data.sources.texts import name_columns
 from wallflower.errors import DataError, SourceError
-from wallflower.machine.lazy import Lazy
-from wallflower.schema.columns import Selection, call_or_refuse
-
-if TYPE_CHECKING:
-    import pyarrow as _pa
-    import pyarrow.parquet as _parquet_reader
-    import pyarrow.types as _types
-else:
-    _pa = Lazy("pyarrow")
-    _parquet_reader = Lazy("pyarrow.parquet")
-    _types = Lazy("pyarrow.types")
+from wallflower.machine.heavy import pyarrow as _pa
+from wallflower.machine.heavy import pyarrow_parquet as _parquet_reader
+from wallflower.machine.heavy import pyarrow_types as _types
+from wallflower.schema.columns import Selection, call_or_refuse, list_names
 
 Floats = NDArray[np.float64]
 _Line = tuple[int, bytes]  # with its number, from 1
@@ -60,7 +53,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Oddities:
-    """What was read past in the lines so far: for whoever sends the stream, and nobody else.
+    """What was read past in the lines so far: for the sender of the stream, and nobody else.
 
     unreadable     entries that are there and are not numbers, such as "4,2"; they count as missing
     unknown_names  lines with names that the first line lacks; these names are ignored
@@ -149,17 +142,17 @@ def _infinity(cell: Any) -> float:
 def read_lines(source: str, where: str) -> Iterator[list[_Line]]:
     """Whole lines, as many as are there; waits only for the first of them."""
     refusal = SourceError(f"{where}: cannot be read. Check the path, who may read it, and whether it is whole.")
-    place, rest = 0, b""
+    line_number, rest = 0, b""
     with call_or_refuse(lambda: _open_source(source), lambda _: refusal) as file:
         while block := call_or_refuse(lambda: file.read1(_BLOCK), lambda _: refusal):
             *whole, rest = (rest + block).split(b"\n")
             if len(rest) > LONGEST:
-                raise DataError(f"line {place + len(whole) + 1}: it is longer than {LONGEST:,} bytes. Break the lines.")
+                raise DataError(f"line {line_number + len(whole) + 1}: is longer than {LONGEST:,} bytes. Break it.")
             if whole:
-                yield list(enumerate(whole, place + 1))
-            place += len(whole)
+                yield list(enumerate(whole, line_number + 1))
+            line_number += len(whole)
     if rest:
-        yield [(place + 1, rest)]
+        yield [(line_number + 1, rest)]
 
 
 def _open_source(source: str) -> AbstractContextManager[Any]:
@@ -170,27 +163,27 @@ def _open_source(source: str) -> AbstractContextManager[Any]:
 
 def _from_first(batch: list[_Line]) -> list[_Line]:
     """The lines from the first that is not blank."""
-    first = next((place for place, (_, line) in enumerate(batch) if line.strip()), len(batch))
+    first = next((index for index, (_, line) in enumerate(batch) if line.strip()), len(batch))
     return batch[first:]
 
 
-class _Misbuilt(ValueError):
+class MalformedLine(ValueError):
     """A line that does not have the form of the others; says how, never what is in it."""
 
 
 def _rows(parse: _Parse, batches: Iterable[list[_Line]], *, timed: bool, blank_counts: bool = False) -> Iterator[Batch]:
     for batch in batches:
-        found, refusal = [], None
-        for place, line in batch:
+        parsed, refusal = [], None
+        for line_number, line in batch:
             if not blank_counts and not line.strip():
                 continue
             try:
-                found.append(parse(line))
-            except _Misbuilt as fault:
-                refusal = DataError(f"line {place}: {fault}")
+                parsed.append(parse(line))
+            except MalformedLine as fault:
+                refusal = DataError(f"line {line_number}: {fault}")
                 break
-        if found:
-            rows, times = zip(*found, strict=True)
+        if parsed:
+            rows, times = zip(*parsed, strict=True)
             yield Batch(np.array(rows), times if timed else None)
         if refusal is not None:
             raise refusal
@@ -208,8 +201,8 @@ def _csv_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection, 
     def parse(line: bytes) -> tuple[list[float], str]:
         cells = _cells(line, delimiter) if b'"' in line else line.split(mark)
         if len(cells) != width:
-            raise _Misbuilt(f"every line has as many cells as the header, {width}. Write it again.")
-        return [odd.read(cells[place]) for place in places], "" if at is None else _word(cells[at])
+            raise MalformedLine(f"every line has as many cells as the header, {width}. Write it again.")
+        return [odd.read(cells[index]) for index in places], "" if at is None else _word(cells[at])
 
     start = next(batches)[1:]
     rows = _rows(parse, chain([start], batches), timed=at is not None, blank_counts=width == 1)
@@ -230,41 +223,41 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
     try:
         return next(csv.reader([line.decode("utf-8", "replace")], delimiter=delimiter, strict=True), [])
     except csv.Error:
-        raise _Misbuilt("a cell is quoted and does not end on its line. Write it again.") from None
+        raise MalformedLine("a cell is quoted and does not end on its line. Write it again.") from None
 
 
 def _json_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection, time: str | None) -> Stream:
     odd = Oddities()
-    found = call_or_refuse(lambda: _json(first[1]), lambda fault: DataError(f"line {first[0]}: {fault}"))
+    header = call_or_refuse(lambda: _json(first[1]), lambda fault: DataError(f"line {first[0]}: {fault}"))
     if time is not None:
-        _require_time(time, list(found) if isinstance(found, dict) else [])
-    if isinstance(found, list):
-        chosen = wanted.names or number_columns(len(found))
+        _require_time(time, list(header) if isinstance(header, dict) else [])
+    if isinstance(header, list):
+        chosen = wanted.names or number_columns(len(header))
         return Stream(chosen, _rows(_list_parser(len(chosen), odd), batches, timed=False), odd)
-    asked = wanted.names or ()  # one of them may be missing from the first line, as an entry may be, but not all
-    names = wanted.choose([*found, *(name for name in asked if name not in found and set(asked) & set(found))])
-    parse = _object_parser(names, {*found, *names}, time, odd)
+    stated = wanted.names or ()  # one of them may be missing from the first line, as an entry may be, but not all
+    names = wanted.choose([*header, *(name for name in stated if name not in header and set(stated) & set(header))])
+    parse = _object_parser(names, {*header, *names}, time, odd)
     return Stream(tuple(names), _rows(parse, batches, timed=time is not None), odd)
 
 
 def _object_parser(names: Sequence[str], known: set[str], time: str | None, odd: Oddities) -> _Parse:
     def parse(line: bytes) -> tuple[list[float], str]:
-        found = _json(line)
-        if not isinstance(found, dict):
-            raise _Misbuilt("every line must be an object, as the first is. Write it again.")
-        if not found.keys() <= known:
+        entry = _json(line)
+        if not isinstance(entry, dict):
+            raise MalformedLine("every line must be an object, as the first is. Write it again.")
+        if not entry.keys() <= known:
             odd.unknown_names += 1
-        return [odd.read(found.get(name)) for name in names], "" if time is None else str(found.get(time))
+        return [odd.read(entry.get(name)) for name in names], "" if time is None else str(entry.get(time))
 
     return parse
 
 
 def _list_parser(width: int, odd: Oddities) -> _Parse:
     def parse(line: bytes) -> tuple[list[float], str]:
-        found = _json(line)
-        if not isinstance(found, list) or len(found) != width:
-            raise _Misbuilt(f"every line is a list with {width} entries here. Write it again.")
-        return [odd.read(cell) for cell in found], ""
+        entry = _json(line)
+        if not isinstance(entry, list) or len(entry) != width:
+            raise MalformedLine(f"every line is a list with {width} entries here. Write it again.")
+        return [odd.read(cell) for cell in entry], ""
 
     return parse
 
@@ -273,7 +266,7 @@ def _json(line: bytes) -> Any:
     try:
         return json.loads(line, parse_int=float)  # a whole number may have any length
     except (ValueError, RecursionError):
-        raise _Misbuilt("it is not JSON. Write one object, or one list, on each line.") from None
+        raise MalformedLine("it is not JSON. Write one object, or one list, on each line.") from None
 
 
 # Parquet
@@ -306,5 +299,78 @@ def _parquet(path: Path, wanted: Selection, time: str | None) -> Stream:
 
 def _floats(cells: Any) -> Floats:
     """Numbers as they are, NaN where there is none."""
-    found: Floats = cells.cast(_pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
+    numbers: Floats = cells.cast(_pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+VALUE: Final = "value"  # what a fleet of one column may call it
+_MAX_DIGITS: Final = 4_000  # Python makes no whole number of more than 4,300
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FleetBatch:
+    """Observations that arrived together."""
+
+    streams: list[str] = field(default_factory=list)
+    times: list[str | int | None] = field(default_factory=list)  # None: a number too long to be a time
+    rows: list[list[float]] = field(default_factory=list)
+
+    @property
+    def array(self) -> NDArray[np.float64]:
+        return np.array(self.rows)
+
+
+def fleet_batches(source: str, columns: Sequence[str]) -> Iterator[FleetBatch]:
+    """The observations of a file, or of standard input (`-`), whatever has arrived together."""
+    where = "standard input" if source == STDIN else source
+    for lines in read_lines(source, where):
+        batch, refusal = FleetBatch(), None
+        for line_number, line in lines:
+            if not line.strip():
+                continue
+            try:
+                stream, time, row = _parse_line(line, columns)
+            except ValueError as fault:
+                refusal = DataError(f"line {line_number}: {fault}")
+                break
+            batch.streams.append(stream)
+            batch.times.append(time)
+            batch.rows.append(row)
+        if batch.rows:
+            yield batch
+        if refusal is not None:
+            raise refusal
+
+
+def _parse_line(line: bytes, columns: Sequence[str]) -> tuple[str, str | int | None, list[float]]:
+    entries = _parse_object(line)
+    stream, time = entries.pop("stream", None), entries.pop("time", None)
+    is_endless = isinstance(time, float) and math.isinf(time)
+    has_time = is_endless or (isinstance(time, str | int) and not isinstance(time, bool))
+    if not isinstance(stream, str) or not stream or not has_time:
+        raise MalformedLine(
+            "it has no stream or no time. A line of a fleet has a stream, as text, and a time, as text or a whole "
+            "number. Mend the line; those before it are decided."
+        )
+    if len(columns) == 1 and VALUE in entries and columns[0] not in entries:
+        entries[columns[0]] = entries.pop(VALUE)
+    if not entries.keys() <= set(columns):
+        raise MalformedLine(
+            f"it has names that are not columns; besides stream and time a line has {list_names(columns)}"
+            f"{' or value' if len(columns) == 1 else ''}. Leave the others out."
+        )
+    return stream, None if is_endless else time, [number(entries.get(name)) for name in columns]
+
+
+def _parse_object(line: bytes) -> dict[str, Any]:
+    try:
+        entries = json.loads(line, parse_int=_parse_whole)
+    except (ValueError, RecursionError):
+        entries = None
+    if not isinstance(entries, dict):
+        raise MalformedLine("every line must be a JSON object. Write one on each line; those before it are decided.")
+    return entries
+
+
+def _parse_whole(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)

@@ -14,34 +14,37 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 from numpy.typing import NDArray
 
 from wallflower.data import Table, load
 from wallflower.data.cells import fit_cells, is_text, not_numbers, text_bytes
-from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select, suffix_of
+from wallflower.data.people import record_schema, roll_up_chunks
 from wallflower.data.sources.databases import scan
-from wallflower.data.sources.stores import find_parts, is_stored
+from wallflower.data.sources.files import (
+    find_parts,
+    is_stored,
+    pair_of,
+    parts_of,
+    read,
+    require_fitting,
+    select,
+    suffix_of,
+)
 from wallflower.data.sources.texts import json_parts, not_open, not_readable, scan_lines, type_cells
 from wallflower.data.tiled_table import TiledTable
-from wallflower.engines import Cells, Engine, Source
+from wallflower.engines.engine import Cells, Engine, Source
 from wallflower.engines.local import LocalEngine
-from wallflower.engines.spark import connect, is_frame
+from wallflower.engines.spark.engine import connect, is_frame
 from wallflower.engines.spark.session import is_master, is_session
 from wallflower.errors import DataError, ParameterError, SourceError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow as _pa
+from wallflower.machine.heavy import pyarrow_parquet as _parquet_reader
 from wallflower.names import nearest_name
 from wallflower.schema import Column, Schema, WayToRead
 from wallflower.schema.columns import Selection, call_or_refuse, list_names, numbers_of, text_array
-from wallflower.schema.rows import bounds_rows, require_rows
-
-if TYPE_CHECKING:
-    import pyarrow as _pa
-    import pyarrow.parquet as _parquet_reader
-else:
-    _pa = Lazy("pyarrow")
-    _parquet_reader = Lazy("pyarrow.parquet")
+from wallflower.schema.schema import bounds_rows, require_rows
 
 ENGINES: Final = ("memory", "tiles")
 _OBJECTS: Final = (".jsonl", ".ndjson")
@@ -75,13 +78,13 @@ class Gauge:
     def __call__(self, chunk: Any) -> Cells:
         """The cells of a chunk: numbers as they came, labels as codes, other texts as bytes."""
         columns = self.facts.columns or ()
-        given = {column.name: self._type_keys(column.name, chunk[column.name]) for column in columns}
+        cells = {column.name: self._type_keys(column.name, chunk[column.name]) for column in columns}
         numbers = [column for column in columns if column.name in self.facts.numbers]
-        text = [c.name for c in numbers if c.unit is None and is_text(given[c.name].type)]
+        text = [c.name for c in numbers if c.unit is None and is_text(cells[c.name].type)]
         if text:
             raise not_numbers(text, is_public=self.is_stated or len(text) < len(columns))
-        fitted = [fit_cells(given[column.name], column, self.facts.clip) for column in columns]
-        return [_array(cells, column) for column, cells in zip(columns, fitted, strict=True)]
+        fitted = [fit_cells(cells[column.name], column, self.facts.clip) for column in columns]
+        return [_array(column_cells, column) for column, column_cells in zip(columns, fitted, strict=True)]
 
     def _type_keys(self, name: str, cells: Any) -> Any:
         return type_cells(name, cells, name in self.wanted.texts, self.wanted.form) if name in self.keys else cells
@@ -97,24 +100,40 @@ def keep(
 ) -> TiledTable:
     """Let an engine keep a table, held to its public schema."""
     facts, wanted = select((schema or Schema()).but_read(written))
-    found = engine.find(source)
-    scan = scan_of(source, wanted) if found is None else _engine_scan(found, wanted)
+    engine_source = None if facts.person is not None else engine.find(source)
+    facts = facts if facts.person is None or facts.person.rollup is not None else record_schema(facts)
+    scan = scan_of(source, wanted) if engine_source is None else _engine_scan(engine_source, wanted)
     stem = scan.stem and (nearest_name(scan.stem) or scan.stem)
     called = name or facts.name or stem or "unnamed"
+    if facts.person is not None and facts.person.rollup is not None:
+        return _keep_people(scan, engine, facts, called)
     if scan.rows < 2:
         raise DataError(f"{called}: fewer than two records, and one record has no neighbours. Load more of them.")
     require_rows(facts, scan.rows, called)
     stated = facts.columns is not None
     facts = facts.only(scan.columns)
-    fit = Gauge(facts, stated, wanted, frozenset() if found is None else found.keys)
-    if found is None:
+    fit = Gauge(facts, stated, wanted, frozenset() if engine_source is None else engine_source.keys)
+    if engine_source is None:
         sheet = engine.keep("reading the data", map(fit, scan.chunks), math.ceil(scan.rows / CHUNK))
     else:
-        sheet = found.keep("reading the data", scan.columns, fit)
+        sheet = engine_source.keep("reading the data", scan.columns, fit)
     if sheet.n != scan.rows:
         raise SourceError(f"{called}: the source has another number of records than it says. Check how it was written.")
     sheet.ordered = sheet.ordered and scan.ordered
     return TiledTable(sheet=sheet, schema=facts, name=called, engine=engine.name)
+
+
+def _keep_people(scan: Scan, engine: Engine, facts: Schema, called: str) -> TiledTable:
+    """Let an engine keep one record per person; rows are brought together by this process.  (Y1)"""
+    records = record_schema(facts)
+    chunks = roll_up_chunks(scan.chunks, facts, rows=scan.rows, ordered=scan.ordered)
+    fit = Gauge(records, True, Selection(), frozenset())
+    sheet = engine.keep("bringing the rows of each person together", map(fit, chunks), math.ceil(scan.rows / CHUNK))
+    if sheet.n < 2:
+        raise DataError(f"{called}: fewer than two people, and one has no neighbours. Load more of them.")
+    require_rows(facts, sheet.n, called)
+    sheet.ordered = False
+    return TiledTable(sheet=sheet, schema=records, name=called, engine=engine.name)
 
 
 def read_parts(source: object, schema: Schema) -> Iterator[Cells]:
@@ -192,7 +211,7 @@ def fits_memory(source: object, schema: Schema | None, **written: Unpack[WayToRe
 
 
 def has_room(rows: int, columns: int) -> bool:
-    """Whether a question about so many records and columns may hold them in memory."""
+    """Return whether a query over that many records and columns may hold them in memory."""
     return rows * (ROW_BYTES + CELL_BYTES * columns) <= _memory()
 
 
@@ -237,8 +256,8 @@ def _scan_text(path: Path, wanted: Selection) -> Scan:
         return not_readable(path, error)
 
     columns, rows, chunks = call_or_refuse(lambda: scan_lines(path, wanted, CHUNK), refusal)
-    told = iter(lambda: call_or_refuse(lambda: next(chunks, None), refusal), None)
-    return Scan(tuple(columns), rows, path.name[: -len(suffix)], told)
+    parts = iter(lambda: call_or_refuse(lambda: next(chunks, None), refusal), None)
+    return Scan(tuple(columns), rows, path.name[: -len(suffix)], parts)
 
 
 def _parquet(path: Path, wanted: Selection) -> Scan:
@@ -276,10 +295,10 @@ def _files(files: Files, stem: str, wanted: Selection) -> Scan:
     for names, _ in heads[1:]:
         if not {*chosen} <= {*names, *keys[0]}:
             raise SourceError(f"{files.root}: its files differ in their columns. Write them with one schema.")
-    told = (
+    parts = (
         chunk for part, key in zip(files.parts, keys, strict=True) for chunk in _part(files, part, key, chosen, wanted)
     )
-    return Scan(tuple(chosen), sum(rows for _, rows in heads), stem, told, ordered=not any(keys))
+    return Scan(tuple(chosen), sum(rows for _, rows in heads), stem, parts, ordered=not any(keys))
 
 
 def _head(files: Files, part: Path) -> tuple[list[str], int]:
@@ -293,8 +312,8 @@ def _part(files: Files, part: Path, keys: dict[str, str | None], chosen: list[st
         batches = file.iter_batches(batch_size=CHUNK, columns=[name for name in chosen if name not in keys])
         while (batch := call_or_refuse(lambda: next(batches, None), files.refusal)) is not None:
             rows = batch.num_rows
-            said = {name: _partition_cells(name, keys[name], rows, wanted) for name in chosen if name in keys}
-            yield _pa.table({name: said[name] if name in keys else batch[name] for name in chosen})
+            labels = {name: _partition_cells(name, keys[name], rows, wanted) for name in chosen if name in keys}
+            yield _pa.table({name: labels[name] if name in keys else batch[name] for name in chosen})
 
 
 def _partition_cells(name: str, value: str | None, rows: int, wanted: Selection) -> Any:

@@ -13,12 +13,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.data.cells import group_cells, no_identifier, scale_columns
-from wallflower.data.coordinates import measured_names, number_names, places_of
-from wallflower.engines import Cells, Floats, Given, Sheet, Task, Tiles
+from wallflower.data.cells import (
+    group_cells,
+    measured_names,
+    no_identifier,
+    number_names,
+    places_of,
+    scale_columns,
+)
+from wallflower.data.people import PersonRows, choose_rows
+from wallflower.engines.engine import Cells, Floats, Given, Sheet, Task, Tiles
 from wallflower.engines.local import LocalSheet
 from wallflower.schema import Column, Schema, label_names
-from wallflower.schema.columns import pick
+from wallflower.schema.columns import pick, text_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ class Groups:
     sizes: tuple[int, ...]
 
     def __call__(self, cells: Cells) -> NDArray[np.int64]:
-        codes = [group_cells(each, column) for each, column in zip(cells, self.columns, strict=True)]
+        codes = [group_cells(column_cells, column) for column_cells, column in zip(cells, self.columns, strict=True)]
         return np.ravel_multi_index(codes, self.sizes).astype(np.int64)
 
 
@@ -64,8 +71,20 @@ class GroupTask:
     task: Callable[[Floats, NDArray[np.int64], Given], Given]
 
     def __call__(self, cells: Cells, given: Given) -> Given:
-        own = len(cells) - len(self.groups.columns)
-        return self.task(self.shape(cells[:own]), self.groups(cells[own:]), given)
+        width = len(cells) - len(self.groups.columns)
+        return self.task(self.shape(cells[:width]), self.groups(cells[width:]), given)
+
+
+def copy_rows(sheet: Sheet, columns: Sequence[int], rows: NDArray[np.int64]) -> LocalSheet:
+    """Copy these rows (rising, in the order in which one pass reads them) to a scratch file of this process."""
+    copied, start = LocalSheet(), 0
+    for cells in sheet.chunks(columns):
+        stop = start + len(cells[0])
+        first, last = np.searchsorted(rows, [start, stop]).tolist()
+        if first < last:
+            copied.add([column[rows[first:last] - start] for column in cells])
+        start = stop
+    return copied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -76,10 +95,35 @@ class TiledTable:
     schema: Schema
     name: str
     engine: str
+    is_drawn: bool = False
 
     @property
     def n(self) -> int:
-        return self.sheet.n
+        """The number of records that a query sees."""
+        if self.is_drawn or self._max_rows is None:
+            return self.sheet.n
+        return int(np.minimum(self._people().sizes, self._max_rows).sum())
+
+    def draw(self, order: Callable[[int, int], NDArray[np.int64]]) -> TiledTable:
+        """Return the table that one query looks at: at most `max_rows` rows of each person, drawn in secret.  (Y2)"""
+        if self.is_drawn or self._max_rows is None:
+            return self
+        rows = choose_rows(self._people(), self._max_rows, order)
+        sheet = copy_rows(self.sheet, range(self.dimension), rows)
+        sheet.ordered = False
+        return replace(self, sheet=sheet, is_drawn=True)
+
+    @property
+    def _max_rows(self) -> int | None:
+        return None if self.schema.person is None else self.schema.person.max_rows
+
+    def _people(self) -> PersonRows:
+        """The rows by person, from the identifiers that the engine keeps."""
+        person = self.schema.person
+        assert person is not None
+        parts = [cells[0] for cells in self.sheet.chunks([self.columns.index(person.id)])]
+        texts = text_array(text.decode() or None for part in parts for text in part.tolist())
+        return PersonRows(texts, person)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -111,7 +155,7 @@ class TiledTable:
         return self.columns.index(name)
 
     def group(self, by: Sequence[str], sizes: Sequence[int]) -> Iterator[TiledTable]:
-        """A table for each group of these columns, which have so many labels, in the order of the groups."""
+        """A table for each group of these columns, which have that many labels, in the order of the groups."""
         codes, places = self.groups(by, sizes), [self.columns.index(name) for name in by]
         return (replace(self, sheet=sheet) for sheet in self.sheet.group(places, codes, math.prod(sizes)))
 
@@ -194,13 +238,7 @@ class TiledPoints:
     def select(self, rows: NDArray[np.int64]) -> TiledPoints:
         """The points at these rows (rising, in the order in which one pass reads the source), kept in a scratch file of
         this process."""
-        sheet, start = LocalSheet(), 0
-        for cells in self.table.sheet.chunks(self._columns()):
-            stop = start + len(cells[0])
-            first, last = np.searchsorted(rows, [start, stop]).tolist()
-            if first < last:
-                sheet.add([column[rows[first:last] - start] for column in cells])
-            start = stop
+        sheet = copy_rows(self.table.sheet, self._columns(), rows)
         return replace(self, table=replace(self.table, sheet=sheet, schema=self.schema))
 
     def gather(self) -> Floats:

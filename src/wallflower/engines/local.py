@@ -5,25 +5,27 @@ Kernels run on all cores, tile after tile. How much is read and written follows 
 
 from __future__ import annotations
 
+import math
+import os
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from itertools import islice, pairwise
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower import progress
-from wallflower.engines import Cells, ChunkTask, Codes, Floats, Given, Task
-from wallflower.engines.order import sort_block
-from wallflower.engines.scratch import Scratch
-from wallflower.engines.tiling import SAMPLE, Tiling, plan_tiles
+from wallflower.engines.engine import Cells, ChunkTask, Codes, Floats, Given, Task
+from wallflower.errors import SourceError
 
 Ints = NDArray[np.int64]
 Place = tuple[int, int, Any]  # where an array begins, how many numbers it has, and of which kind
 
-DEALS = 1024  # times that records are dealt out to tiles, so that a tile is put together of so many pieces at most
+DEALS = 1024  # times that records are dealt out to tiles, so that a tile has at most that many pieces
 PARTS = 100  # steps that are told of a pass over the tiles: how many tiles there are depends on the records
 
 
@@ -75,7 +77,7 @@ class LocalSheet:
                 step()
 
     def group(self, columns: Sequence[int], codes: Codes, groups: int) -> Iterator[LocalSheet]:
-        """Write the records anew, those of one group side by side within every chunk; then tell groups one by one."""
+        """Write the records again, those of one group side by side within every chunk; then tell groups one by one."""
         scratch, written = Scratch(), []
         try:
             with progress.steps("sorting records by group", len(self._places)) as step:
@@ -159,12 +161,12 @@ class _DealtRows:
 
     def rows(self, tile: int) -> Floats:
         """The records of a tile, in lexicographic order."""
-        found, width = [], self.width
+        pieces, width = [], self.width
         for edges in self.edges:
             start, stop = int(edges[tile]), int(edges[tile + 1])
             if start < stop:
-                found.append(self.scratch.read(start * width * 8, (stop - start) * width, np.float64))
-        return sort_block(np.concatenate(found).reshape(-1, width))
+                pieces.append(self.scratch.read(start * width * 8, (stop - start) * width, np.float64))
+        return sort_block(np.concatenate(pieces).reshape(-1, width))
 
 
 class LocalTiles:
@@ -186,9 +188,9 @@ class LocalTiles:
         """The task's answer for every tile that something is given to."""
         with progress.steps(words, PARTS) as step:
             for tile, (start, rows) in enumerate(self._places):
-                if (told := given(tile)) is not None:
+                if (arguments := given(tile)) is not None:
                     values = self._scratch.read(start, rows * self._width, np.float64).reshape(rows, self._width)
-                    yield tile, task(values, told)
+                    yield tile, task(values, arguments)
                 _advance(step, tile, len(self._places))
 
     def close(self) -> None:
@@ -198,3 +200,205 @@ class LocalTiles:
 
 def _advance(step: progress.Step, done: int, of: int) -> None:
     step(PARTS * (done + 1) // of - PARTS * done // of)
+
+
+FOLDER: Final = "WALLFLOWER_SCRATCH"
+
+
+class Scratch:
+    """A file of arrays."""
+
+    def __init__(self) -> None:
+        self._end = 0
+        try:
+            with tempfile.TemporaryFile(dir=os.environ.get(FOLDER)) as file:
+                self._file = os.dup(file.fileno())
+        except OSError as error:
+            refusal = _no_room(error)
+        else:
+            self.close = weakref.finalize(self, os.close, self._file)
+            return
+        raise refusal
+
+    def append(self, array: NDArray[Any]) -> int:
+        """Write an array; where it begins."""
+        start, data = self._end, memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        while len(data):
+            try:
+                written = os.pwrite(self._file, data[: 1 << 30], self._end)
+            except OSError as error:
+                refusal = _no_room(error)
+                break
+            self._end, data = self._end + written, data[written:]
+        else:
+            return start
+        raise refusal
+
+    def read(self, start: int, count: int, kind: Any) -> NDArray[Any]:
+        """Read that many numbers of this type from there on."""
+        array = np.empty(count, dtype=kind)
+        buffer = memoryview(array.view(np.uint8).data)
+        while len(buffer):
+            got = os.preadv(self._file, [buffer[: 1 << 30]], start)
+            start, buffer = start + got, buffer[got:]
+        return array
+
+
+def _no_room(error: OSError) -> SourceError:
+    """How much is written follows from the number of records and columns, so that it fails tells nothing else."""
+    where = os.environ.get(FOLDER) or tempfile.gettempdir()
+    return SourceError(
+        f"the scratch folder {where} cannot be written to ({os.strerror(error.errno or 0)}). "
+        f"Free some room, or name another folder with {FOLDER}."
+    )
+
+
+Rows = NDArray[Any]
+
+WAYS = 32  # how many cuts a heap of rows is dealt out by
+SEEN = 64  # rows of every block that the cuts are taken from
+
+
+def sort_block(rows: Rows) -> Rows:
+    """Rows that are in memory, in lexicographic order: by the first column, then those that tie in it by the others.
+
+    >>> sort_block(np.array([[3, 1], [1, 2], [1, 1]])).tolist()
+    [[1, 1], [1, 2], [3, 1]]
+    """
+    order = np.argsort(rows[:, 0])
+    line = rows[order, 0]
+    follows = line[1:] == line[:-1]
+    tied = np.flatnonzero(np.append(follows, False) | np.append(False, follows))
+    ties = order[tied]
+    order[tied] = ties[np.lexsort(rows[ties].T[::-1])]
+    ordered: Rows = rows[order]
+    return ordered
+
+
+def sort_rows(blocks: Iterable[Rows], most: int) -> Iterator[Rows]:
+    """The rows of all blocks in lexicographic order, in blocks again; about `most` of them are in memory at a time.
+
+    >>> blocks = [np.array([[3, 1], [1, 2]]), np.array([[1, 1], [2, 0], [3, 0]])]
+    >>> [block.tolist() for block in sort_rows(blocks, 2)]
+    [[[1, 1], [1, 2]], [[2, 0]], [[3, 0], [3, 1]]]
+    """
+    yield from _sort_heap(_Heap.of(blocks), 0, most)
+
+
+class _Heap:
+    """Rows in a scratch file, in blocks, and some of each block."""
+
+    def __init__(self) -> None:
+        self.rows, self._scratch = 0, Scratch()
+        self.seen: list[Rows] = []
+        self._places: list[tuple[int, tuple[int, ...], Any]] = []
+
+    @classmethod
+    def of(cls, blocks: Iterable[Rows]) -> _Heap:
+        heap = cls()
+        for block in blocks:
+            heap.add(block)
+        return heap
+
+    def add(self, block: Rows) -> None:
+        if len(block):
+            self.rows += len(block)
+            self.seen.append(block[:: max(1, len(block) // SEEN)].copy())
+            self._places.append((self._scratch.append(block), block.shape, block.dtype))
+
+    def blocks(self) -> Iterator[Rows]:
+        for start, shape, kind in self._places:
+            yield self._scratch.read(start, shape[0] * shape[1], kind).reshape(shape)
+
+    def close(self) -> None:
+        self._scratch.close()
+
+
+def _sort_heap(heap: _Heap, column: int, most: int) -> Iterator[Rows]:
+    """Rows of a heap that are equal in the columns before `column`. Those equal to a cut are put by themselves, so
+    every heap that is dealt out further is smaller, or has one column less to be sorted by."""
+    try:
+        if heap.rows == 0:
+            return
+        width = heap.seen[0].shape[1]
+        if heap.rows <= most or column == width:
+            for block in heap.blocks() if column == width else [np.concatenate(list(heap.blocks()))]:
+                yield sort_block(block)
+            return
+        sample = np.sort(np.concatenate(heap.seen)[:, column])
+        cuts = np.unique(sample[np.linspace(0, len(sample) - 1, WAYS + 2).astype(np.int64)[1:-1]])
+        heaps = _deal(heap, column, cuts)
+    finally:
+        heap.close()
+    for index, part in enumerate(heaps):
+        yield from _sort_heap(part, column + index % 2, most)
+
+
+def _deal(heap: _Heap, column: int, cuts: Rows) -> list[_Heap]:
+    """Below the first cut, equal to it, between it and the second, and so on."""
+    heaps = [_Heap() for _ in range(2 * len(cuts) + 1)]
+    for block in heap.blocks():
+        cells = block[:, column]
+        below, equal = np.searchsorted(cuts, cells, side="left"), np.searchsorted(cuts, cells, side="right")
+        slot = below + equal
+        order = np.argsort(slot, kind="stable")
+        edges = np.searchsorted(slot[order], np.arange(len(heaps) + 1))
+        for part, (start, stop) in zip(heaps, pairwise(edges), strict=True):
+            part.add(block[order[start:stop]])
+    return heaps
+
+
+SAMPLE = 200_000
+HEAVY = 2  # times the wanted size: a leaf that holds more, as of equal records, is dealt out by turns
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """Node v sends a record to node 2v + 1 if its coordinate `column[v]` is above `value[v]`, else to 2v; leaf l is
+    dealt out by turns to the tiles from `first[l]` to `first[l+1]-1`."""
+
+    depth: int
+    column: Ints
+    value: Floats
+    first: Ints
+
+    @property
+    def tiles(self) -> int:
+        return int(self.first[-1])
+
+    def assign(self, values: Floats, start: int) -> Ints:
+        """The tile of each of these records, of which the first is number `start` of the table."""
+        leaf = self.leaves(values)
+        parts = np.diff(self.first)[leaf]
+        tile: Ints = self.first[leaf] + (start + np.arange(len(values))) % parts
+        return tile
+
+    def leaves(self, values: Floats) -> Ints:
+        node, rows = np.ones(len(values), dtype=np.int64), np.arange(len(values))
+        for _ in range(self.depth):
+            node = 2 * node + (values[rows, self.column[node]] > self.value[node])
+        return node - (1 << self.depth)
+
+
+def plan_tiles(sample: Floats, n: int, size: int) -> Tiling:
+    """Halve a sample, at the middle of its widest column, until a leaf stands for about `size` of `n` records."""
+    depth = max(0, math.ceil(math.log2(max(n, 1) / size)))
+    column, value = np.zeros(2 << depth, dtype=np.int64), np.full(2 << depth, np.inf)
+    members = {1: sample}
+    for node in range(1, 1 << depth):
+        mine = members.pop(node)
+        if len(mine):
+            with np.errstate(over="ignore", invalid="ignore"):  # any column will do, and a warning depends on records
+                column[node] = int(np.argmax(mine.std(axis=0)))
+            value[node] = _middle(mine[:, column[node]])
+        above = mine[:, column[node]] > value[node]
+        members[2 * node], members[2 * node + 1] = mine[~above], mine[above]
+    held = np.array([len(members[leaf]) for leaf in range(1 << depth, 2 << depth)]) * n / max(1, len(sample))
+    parts = np.where(held > HEAVY * size, np.ceil(held / size), 1).astype(np.int64)
+    return Tiling(depth, column, value, np.concatenate([[0], np.cumsum(parts)]))
+
+
+def _middle(column: Floats) -> float:
+    """The median, or the next value below if nothing were above it."""
+    middle, most = float(np.partition(column, len(column) // 2)[len(column) // 2]), float(column.max())
+    return middle if middle < most else float(column[column < most].max(initial=-np.inf))

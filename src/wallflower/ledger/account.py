@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from wallflower import cards
+from wallflower.drawing import cards
 from wallflower.errors import LedgerError
 from wallflower.ledger.chain import Entry, canonical
 from wallflower.ledger.limits import STARTER, Limit, Spending
@@ -30,15 +30,10 @@ from wallflower.ledger.rows import (
     find_public,
     latest_time,
 )
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import sqlalchemy as sa
 from wallflower.names import account_name
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import Price, Protection
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-else:
-    sa = Lazy("sqlalchemy")
 
 _ROOT_GRID: Final = 10**12
 
@@ -73,29 +68,29 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """The part of a limit that is kept for one analyst; `spent` counts from the first time a share was set."""
+class Quota:
+    """The part of a limit that is kept for one analyst; `spent` counts from the first time a quota was set."""
 
     analyst: str
-    allocated: Loss
+    limit: Loss
     spent: Loss
 
     @property
     def left(self) -> Loss:
-        return self.allocated.less(self.spent)
+        return self.limit.less(self.spent)
 
-    def under(self, neighbours: Neighbours) -> Share:
-        """The same share, in the unit that the account counts today."""
-        return replace(self, allocated=self.allocated.under(neighbours), spent=self.spent.under(neighbours))
+    def under(self, neighbours: Neighbours) -> Quota:
+        """The same quota, in the unit that the account counts today."""
+        return replace(self, limit=self.limit.under(neighbours), spent=self.spent.under(neighbours))
 
     def to_json(self) -> dict[str, Any]:
-        losses = {"allocated": self.allocated.to_json(), "spent": self.spent.to_json(), "left": self.left.to_json()}
+        losses = {"limit": self.limit.to_json(), "spent": self.spent.to_json(), "left": self.left.to_json()}
         return {"analyst": self.analyst, **losses}
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Share:
-        kept, spent = Loss.from_json(stored["allocated"]), Loss.from_json(stored["spent"])
-        return cls(analyst=stored["analyst"], allocated=kept, spent=spent)
+    def from_json(cls, stored: Mapping[str, Any]) -> Quota:
+        kept, spent = Loss.from_json(stored["limit"]), Loss.from_json(stored["spent"])
+        return cls(analyst=stored["analyst"], limit=kept, spent=spent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +118,7 @@ class Obstacle:
     """Why a question is not answered: which part is short, in words, and what would be allowed."""
 
     part: str
-    words: str
+    text: str
     left: Loss
 
 
@@ -136,7 +131,7 @@ class Account:
     limit      what it may spend in all, and how that is counted
     spent      what was spent
     starter    nobody has granted anything yet, and the starter cap applies
-    shares     what is kept for single analysts
+    quotas     what is kept for single analysts
     fence      the allowance of output-constrained answers
     names      records that a question named, which the limit does not cover
     public     by data set, columns whose cells an answer took for public: a change of these is not covered
@@ -152,7 +147,7 @@ class Account:
     limit: Limit
     spent: Spending
     starter: bool
-    shares: tuple[Share, ...] = ()
+    quotas: tuple[Quota, ...] = ()
     fence: Fence = Fence()
     names: tuple[str, ...] = ()
     public: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -163,8 +158,8 @@ class Account:
     this_year: Spending = field(default_factory=Spending)
 
     def __post_init__(self) -> None:
-        counted = tuple(share.under(self.protection.neighbours) for share in self.shares)
-        object.__setattr__(self, "shares", counted)
+        counted = tuple(quota.under(self.protection.neighbours) for quota in self.quotas)
+        object.__setattr__(self, "quotas", counted)
 
     @property
     def protection(self) -> Protection:
@@ -180,8 +175,8 @@ class Account:
     def free(self) -> Loss:
         """What is neither spent nor kept for somebody."""
         free = self.left
-        for share in self.shares:
-            free = free.less(share.left)
+        for quota in self.quotas:
+            free = free.less(quota.left)
         return free
 
     @property
@@ -194,14 +189,14 @@ class Account:
         return found | ({"delta": _share(spent.delta, limit.delta)} if limit.delta or spent.delta else {})
 
     def left_for(self, analyst: str) -> Loss:
-        """What this analyst may spend: their share if they have one, else what is free."""
-        own = next((share.left for share in self.shares if share.analyst == analyst), None)
+        """What this analyst may spend: their quota if they have one, else what is free."""
+        own = next((quota.left for quota in self.quotas if quota.analyst == analyst), None)
         return self.free if own is None else _smaller(own, self.left)
 
     def shut(self, left: Loss) -> Obstacle | None:
         """Why nothing at all is answered; None: something may be."""
         if self.is_expired:
-            return Obstacle(part="expiry", words=f"its budget expired on {self.expires}", left=left)
+            return Obstacle(part="expiry", text=f"its budget expired on {self.expires}", left=left)
         return None
 
     @property
@@ -219,14 +214,14 @@ class Account:
             return shut
         short = self.limit.shortage(self.spent, price)
         if short is not None:
-            return Obstacle(part=short, words=_SHORT[short], left=left)
+            return Obstacle(part=short, text=_SHORT[short], left=left)
         if self.pace is not None and self._yearly().shortage(self.this_year, price) is not None:
             words = f"at most ε={self.pace} may be spent a year, and this year's part is short"
-            return Obstacle(part="pace", words=words, left=left)
-        if self.shares and not self._fits_share(price, left):
-            own = any(share.analyst == analyst for share in self.shares)
-            words = "your own share is short" if own else "the rest is kept for other analysts"
-            return Obstacle(part="share", words=words, left=left)
+            return Obstacle(part="pace", text=words, left=left)
+        if self.quotas and not self._fits_quota(price, left):
+            own = any(quota.analyst == analyst for quota in self.quotas)
+            words = "your own quota is short" if own else "the rest is kept for other analysts"
+            return Obstacle(part="quota", text=words, left=left)
         return None
 
     def affords(self, price: Price, analyst: str) -> int:
@@ -236,13 +231,13 @@ class Account:
         most = self.limit.affords(self.spent, price)
         if self.pace is not None:
             most = min(most, self._yearly().affords(self.this_year, price))
-        if self.shares:
-            parts = self._parts_of_share(price, self.left_for(analyst))
+        if self.quotas:
+            parts = self._parts_of_quota(price, self.left_for(analyst))
             most = min([most, *(int(have // need) for have, need in parts if need)])
         return most
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Where the account stands, for reading."""
         spent = {"sum": "epsilon", "concentrated": "rho", "either": "epsilon or of its squares"}[self.limit.accounting]
         share = min(self.used.get("epsilon", 1.0), self.used.get("rho", 1.0))
@@ -252,7 +247,7 @@ class Account:
         """Whom the account protects in one of its data sets, in words; default: in all of them."""
         unit = self.members.get(dataset or "", self.protection)
         apart = self.public.values() if dataset is None else [self.public.get(dataset, ())]
-        return unit.words_but(sorted({column for columns in apart for column in columns}))
+        return unit.text_but(sorted({column for columns in apart for column in columns}))
 
     def to_json(self, dataset: str | None = None) -> dict[str, Any]:
         """Where the account stands, exactly, as plain JSON: with the unit of one of its data sets."""
@@ -274,7 +269,7 @@ class Account:
             "expires": self.expires,
             "pace": None if self.pace is None else str(self.pace),
             "this_year": self.this_year.to_json(),
-            "shares": [share.to_json() for share in self.shares],
+            "quotas": [quota.to_json() for quota in self.quotas],
             "spenders": {analyst: spent.to_json() for analyst, spent in self.spenders.items()},
             "constrained": self.fence.to_json(),
             "names": list(self.names),
@@ -285,7 +280,7 @@ class Account:
         """Where the account stands, in words: what each line is about, and what it says."""
         rule = f"{self.limit.loss}, {self.limit.accounting}" + (f", until {self.expires}" if self.expires else "")
         starter = [("Granted", "nothing yet: the starter cap applies")] if self.starter else []
-        kept = [(f"Kept for {share.analyst}", f"{share.left} of {share.allocated}") for share in self.shares]
+        kept = [(f"Kept for {quota.analyst}", f"{quota.left} of {quota.limit}") for quota in self.quotas]
         return [
             ("Left", f"{self.left} of {self.limit.loss}"),
             ("Limit", rule),
@@ -311,7 +306,7 @@ class Account:
             limit=Limit.from_json({**stored["limit"], "accounting": stored["accounting"]}),
             spent=Spending.from_json(stored["spent"]),
             starter=stored["starter"],
-            shares=tuple(map(Share.from_json, stored["shares"])),
+            quotas=tuple(map(Quota.from_json, stored["quotas"])),
             fence=Fence.from_json(stored["constrained"]),
             names=tuple(stored["names"]),
             public={name: tuple(columns) for name, columns in stored.get("public", {}).items()},
@@ -325,11 +320,11 @@ class Account:
         """A pace is a share of the limit, by the limit's own rule: a brake, not a promise."""
         return self.limit.scale((self.pace or Fraction()) / self.limit.epsilon if self.limit.epsilon else Fraction())
 
-    def _fits_share(self, price: Price, left: Loss) -> bool:
-        return all(need <= have for have, need in self._parts_of_share(price, left))
+    def _fits_quota(self, price: Price, left: Loss) -> bool:
+        return all(need <= have for have, need in self._parts_of_quota(price, left))
 
-    def _parts_of_share(self, price: Price, left: Loss) -> list[tuple[Fraction, Fraction]]:
-        """What a share has of each part, and what the price takes of it; a share in ρ leaves delta to the limit."""
+    def _parts_of_quota(self, price: Price, left: Loss) -> list[tuple[Fraction, Fraction]]:
+        """What a quota has of each part, and what the price takes of it; a quota in ρ leaves delta to the limit."""
         if self.limit.accounting == "concentrated":
             return [(left.amount, price.rho)]
         return [(left.amount, price.epsilon or Fraction()), (left.delta, price.delta)]
@@ -413,12 +408,12 @@ def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration])
         pace=pace,
         this_year=Spending() if pace is None else _sum_bookings(db, find_bookings_since(start_of_year()), names),
     )
-    shares = [entry for entry in decided if entry.event == "share"]
-    return replace(account, shares=tuple(_shares(db, account, names, shares))) if shares else account
+    quotas = [entry for entry in decided if entry.event == "quota"]
+    return replace(account, quotas=tuple(_quotas(db, account, names, quotas))) if quotas else account
 
 
 def _decisions(db: sa.Connection, account: str) -> list[Entry]:
-    """What stewards decided of an account: limits, shares, allowances, the oldest first."""
+    """What stewards decided of an account: limits, quotas, allowances, the oldest first."""
     return [Entry(**row) for row in db.execute(find_decisions(), {"account": account}).mappings()]
 
 
@@ -482,7 +477,7 @@ def _public_columns(db: sa.Connection, names: Sequence[str]) -> dict[str, tuple[
     return {dataset: tuple(sorted(columns)) for dataset, columns in sorted(found.items())}
 
 
-def _shares(db: sa.Connection, account: Account, names: Sequence[str], decided: Sequence[Entry]) -> Iterator[Share]:
+def _quotas(db: sa.Connection, account: Account, names: Sequence[str], decided: Sequence[Entry]) -> Iterator[Quota]:
     first: dict[str, int] = {}
     kept: dict[str, Loss] = {}
     for entry in decided:
@@ -494,7 +489,7 @@ def _shares(db: sa.Connection, account: Account, names: Sequence[str], decided: 
             continue
         since = find_bookings().where(entries().c.analyst == analyst, entries().c.id > first[analyst])
         spent = _sum_bookings(db, since, names)
-        yield Share(analyst=analyst, allocated=kept[analyst], spent=_as_loss(spent, kept[analyst], account))
+        yield Quota(analyst=analyst, limit=kept[analyst], spent=_as_loss(spent, kept[analyst], account))
 
 
 def _as_loss(spent: Spending, like: Loss, account: Account) -> Loss:

@@ -19,7 +19,7 @@ from wallflower.privacy import Loss
 
 GENESIS: Final = "0" * 64
 _HEAD: Final = re.compile(r"[0-9a-f]{64}")
-Event = Literal["charge", "release", "account", "limit", "share", "allowance"]
+Event = Literal["charge", "release", "account", "limit", "quota", "allowance"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +28,9 @@ class Entry:
 
     id            its number
     time          when it was written
-    event         what happened: charge, release, account, limit, share or allowance
+    event         what happened: charge, release, account, limit, quota or allowance
     dataset       the data set, or the account where it is about one
-    analyst       who asked, or whose share it is
+    analyst       who asked, or whose quota it is
     kind          the guarantee of the stated loss
     amount        ε or ρ of the stated loss
     delta         δ of the stated loss
@@ -38,7 +38,7 @@ class Entry:
     label         the lasting name of the question
     body          what was asked, decided or released, as JSON
     charge        of a release: the charge that paid for it
-    key           under which it is not paid again
+    idempotency_key  repeats the charge without paying again
     unit          the unit that the account protects
     factor        what the stated loss was multiplied by
     epsilon       ε that was booked
@@ -62,7 +62,7 @@ class Entry:
     label: str | None = None
     body: str | None = None
     charge: int | None = None
-    key: str | None = None
+    idempotency_key: str | None = None
     unit: str | None = None
     factor: str | None = None
     epsilon: str | None = None

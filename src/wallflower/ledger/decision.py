@@ -25,12 +25,12 @@ class Receipt:
     """Proof that a question is paid for.
 
     id        its charge in the ledger
-    dataset   the name that the budget hangs on
+    dataset   data set name; the budget is tracked under it
     analyst   who asked
     cost      what the question states
     booked    what the account was charged
     label     the lasting name of the question
-    key       under which it is not paid again
+    idempotency_key  repeats the charge without paying again
     left      what the analyst may still spend
     limit     what the account may spend in all
     protects  whom the account protects, in words
@@ -46,7 +46,7 @@ class Receipt:
     cost: Loss
     booked: Loss | None
     label: str
-    key: str | None
+    idempotency_key: str | None
     left: Loss
     limit: Loss
     protects: str
@@ -60,7 +60,7 @@ class Receipt:
 class Quote:
     """What a question costs a data set for one analyst, and what stands in its way, if anything does.
 
-    dataset   the name that the budget hangs on
+    dataset   data set name; the budget is tracked under it
     analyst   who asks
     account   where it would be charged
     cost      what the question states
@@ -85,7 +85,7 @@ class Quote:
     @property
     def protects(self) -> str:
         """Whom the account protects once the query is answered, in words."""
-        return self.protection.words_but(sorted({*self.account.public.get(self.dataset, ()), *self.claim.public}))
+        return self.protection.text_but(sorted({*self.account.public.get(self.dataset, ()), *self.claim.public}))
 
     @property
     def booked(self) -> Loss | None:
@@ -94,7 +94,7 @@ class Quote:
 
     @property
     def left(self) -> Loss:
-        """What the analyst may still spend, as things are."""
+        """Return what the analyst may still spend now."""
         if self.cost.kind is Kind.OUTPUT_CONSTRAINED:
             return Loss(self.account.fence.left, kind=self.cost.kind, neighbours=Neighbours.ADD_REMOVE)
         return self.account.left_for(self.analyst)
@@ -138,13 +138,13 @@ class Quote:
         """Why the question is not answered, as an error."""
         assert self.obstacle is not None
         if self.obstacle.part == "unit":
-            return Untranslatable(self.obstacle.words, dataset=self.dataset, remedy=_remedy(self.protection))
+            return Untranslatable(self.obstacle.text, dataset=self.dataset, remedy=_remedy(self.protection))
         return BudgetExhausted(
             self.dataset,
             asked=self.cost,
             left=self.obstacle.left,
             part=self.obstacle.part,
-            why=self.obstacle.words,
+            why=self.obstacle.text,
             booked=self.booked,
             remedy=_REMEDIES.get(self.obstacle.part, _LESS) + self._factor_words(),
         )
@@ -160,7 +160,7 @@ class Quote:
 
 
 def make_receipt(
-    quoted: Quote, paid: Entry, *, left: Loss, label: str, key: str | None, stored: dict[str, Any] | None
+    quoted: Quote, paid: Entry, *, left: Loss, label: str, idempotency_key: str | None, stored: dict[str, Any] | None
 ) -> Receipt:
     """The receipt of a charge that is in the ledger; `left` is what the analyst can spend after it."""
     return Receipt(
@@ -170,7 +170,7 @@ def make_receipt(
         cost=quoted.cost,
         booked=quoted.booked,
         label=label,
-        key=key,
+        idempotency_key=idempotency_key,
         left=left,
         limit=quoted.account.limit.loss.under(quoted.protection.neighbours),
         protects=quoted.protects,
@@ -191,7 +191,7 @@ def make_quote(account: Account, dataset: str, cost: Loss, claim: Claim, analyst
             found = _addable(price(claim, account.members[dataset]))
             obstacle = account.obstacle(found, analyst)
         except Untranslatable as refusal:
-            obstacle = Obstacle(part="unit", words=refusal.why, left=account.left_for(analyst))
+            obstacle = Obstacle(part="unit", text=refusal.why, left=account.left_for(analyst))
     return Quote(
         dataset=dataset, analyst=analyst, account=account, cost=cost, claim=claim, price=found, obstacle=obstacle
     )
@@ -206,7 +206,7 @@ def factor_words(claim: Claim, found: Price, declared: Protection) -> str:
             "within the range"
         )
     if found.factor != claim.moves:
-        reasons.append(f"the budget bounds the loss of {declared.words}")
+        reasons.append(f"the budget bounds the loss of {declared.text}")
     return f"It counts {_brief(found.factor)} times, because {', and '.join(reasons)}."
 
 
@@ -244,12 +244,12 @@ def _fence_obstacle(account: Account, cost: Loss) -> Obstacle | None:
     """Such an answer shows that it is valid at any ε: one at ε = 0 would use up no allowance, and is refused."""
     left = Loss(account.fence.left, kind=cost.kind, neighbours=cost.neighbours)
     allowed = 0 < cost.amount <= account.fence.left
-    return account.shut(left) or (None if allowed else Obstacle(part=CONSTRAINED, words=_FENCED, left=left))
+    return account.shut(left) or (None if allowed else Obstacle(part=CONSTRAINED, text=_FENCED, left=left))
 
 
 def _remedy(declared: Protection) -> str:
     return (
-        f"This data set bounds the loss of {declared.words}. Ask what protects that, or have the steward declare "
+        f"This data set bounds the loss of {declared.text}. Ask what protects that, or have the steward declare "
         "another unit before the first question (wallflower budget declare)."
     )
 
@@ -258,6 +258,6 @@ _LESS: Final = "Lower the loss, or ask the data owner for more budget (wallflowe
 _REMEDIES: Final = {
     "expiry": "The data owner can set a new limit (wallflower budget grant).",
     "pace": "Wait for the next year, lower the loss, or ask the data owner for another pace.",
-    "share": "Lower the loss, or ask the data owner for a share, or for a larger one (wallflower budget allocate).",
+    "quota": "Use a smaller ε, or ask the data steward for a quota, or for a larger one (wallflower budget quota).",
     CONSTRAINED: "Ask in mode dp, or ask the data owner (wallflower budget allow-constrained).",
 }

@@ -9,14 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
-from wallflower.machine.lazy import Lazy
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-else:
-    sa = Lazy("sqlalchemy")
+from wallflower.machine.heavy import sqlalchemy as sa
 
 _REMEMBER: Final = "INSERT INTO fingerprints (dataset, kind, tag) VALUES (:dataset, :kind, :tag) ON CONFLICT DO NOTHING"
 _ALIKE: Final = "SELECT DISTINCT dataset FROM fingerprints WHERE tag IN :tags AND dataset <> :dataset"

@@ -1,6 +1,6 @@
 """Who spent how much of which data set's privacy.
 
-Stored      one append-only table of declarations, limits, shares, charges and releases, chained by hashes (chain.py)
+Stored      one append-only table of declarations, limits, quotas, charges and releases, chained by hashes (chain.py)
 Account     one for each data set, or for several about the same people; one unit, one limit (budget.py, limits.py)
 Price       what a question states is translated into the account's unit, or refused (units.py), and both are booked
 Left        computed from the rows with exact fractions whenever it is asked for, never stored
@@ -16,7 +16,7 @@ from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from wallflower.errors import ParameterError
 from wallflower.ledger.account import Account, Declaration, append_declaration, declarations, named_records
@@ -40,15 +40,10 @@ from wallflower.ledger.rows import (
     stored_answer,
 )
 from wallflower.ledger.store import Store
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import sqlalchemy as sa
 from wallflower.names import require_account_name, require_names
 from wallflower.privacy import Chargeable, Exact, Kind, Loss, Neighbours, exact
 from wallflower.units import Claim, Price, Protection
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-else:
-    sa = Lazy("sqlalchemy")
 
 
 class Ledger:
@@ -111,7 +106,7 @@ class Ledger:
 
         The unit is declared once, before the first charge.
 
-        dataset     the name that the budget hangs on
+        dataset     data set name; the budget is tracked under it
         protection  what a row is and whose loss is counted; default: one record replaced by another
         by          who decides, in the ledger for good
         account     the account it spends from: data sets about the same people share one
@@ -150,7 +145,7 @@ class Ledger:
         It may be less than what is spent: then nothing more is answered. An output-constrained loss is no part of any
         limit: it opens the allowance of its own.
 
-        dataset     the name that the budget hangs on
+        dataset     data set name; the budget is tracked under it
         loss        the limit: `wf.Loss("4")`, with a delta, or `wf.Loss.zcdp("0.5")`
         by          who decides, in the ledger for good
         reason      why, in the ledger for good
@@ -171,9 +166,9 @@ class Ledger:
             name = require_account_name("dataset", dataset)
             declared = self._register.settle_unit(db, name, loss, by)
             account = self._register.find(db, name)
-            if account.shares and limit.accounting != account.limit.accounting:
+            if account.quotas and limit.accounting != account.limit.accounting:
                 raise ParameterError(
-                    f"{name}: shares are kept by {account.limit.accounting} accounting. Take them back before another."
+                    f"{name}: quotas are kept by {account.limit.accounting} accounting. Take them back before another."
                 )
             terms = {"limit": limit.to_json(), "by": by, "reason": reason}
             terms |= {} if yearly is None else {"pace": str(yearly)}
@@ -182,16 +177,16 @@ class Ledger:
             booked = columns_of(stated.under(declared.neighbours))
             return append(db, "limit", account.name, body=canonical(terms), **booked)
 
-    def allocate(self, dataset: str, analyst: str, loss: Loss, *, by: str, reason: str = "") -> Entry:
+    def set_quota(self, dataset: str, analyst: str, loss: Loss, *, by: str, reason: str = "") -> Entry:
         """Keep part of the limit for one analyst, out of what is neither spent nor kept; a loss of 0 takes it back.
 
         Where the limit is concentrated, a part of its ε is the same part of its ρ.
         """
         require_names(analyst=analyst, by=by)
         with self._store.write() as db:
-            account, kept = self._register.settle_share(db, require_account_name("dataset", dataset), loss, analyst)
+            account, kept = self._register.settle_quota(db, require_account_name("dataset", dataset), loss, analyst)
             body = canonical({"by": by, "reason": reason})
-            return append(db, "share", account.name, analyst=analyst, body=body, **columns_of(kept))
+            return append(db, "quota", account.name, analyst=analyst, body=body, **columns_of(kept))
 
     def allow_constrained(self, dataset: str, epsilon: Exact, *, by: str, reason: str = "") -> Entry:
         """Open output-constrained answers up to an epsilon in all, outside the sum; 0 closes them again."""
@@ -210,17 +205,17 @@ class Ledger:
         query: Chargeable,
         *,
         analyst: str,
-        key: str | None = None,
+        idempotency_key: str | None = None,
         claim: Claim | None = None,
         declared: Declaration | None = None,
     ) -> Receipt:
         """Pay for a question, durably, or refuse and change nothing.
 
         `claim` is what the question states of itself; without one only its loss is known. `declared` is what the data
-        set's schema says, which counts where nothing was declared before. Under a `key` used before, the same question
-        of the same analyst is not paid again: the receipt holds its stored release.
+        set's schema says, which counts where nothing was declared before. Under an `idempotency_key` used
+        before, the same query of the same analyst is not charged again: the receipt holds its stored release.
         """
-        require_names(analyst=analyst, **({} if key is None else {"key": key}))
+        require_names(analyst=analyst, **({} if idempotency_key is None else {"idempotency_key": idempotency_key}))
         cost, body = require_bookable(query.cost()), canonical(query.to_json())
         with self._store.write() as db:
             name, stored = require_account_name("dataset", dataset), None
@@ -229,15 +224,20 @@ class Ledger:
                 append_declaration(db, adopted, by=analyst, reason="the schema says so")
             quoted = self._register.quote(db, name, cost, claim or Claim(loss=cost), analyst)
             asked = {"analyst": analyst, "label": query.label, "body": body, **columns_of(cost)}
-            paid = None if key is None else find_charge(db, name, key)
+            paid = None if idempotency_key is None else find_charge(db, name, idempotency_key)
             left: Loss | None = quoted.left
             if paid is not None:
                 stored = stored_answer(db, paid, asked)
             elif quoted.obstacle is not None:
                 raise quoted.refusal()
             else:
-                paid, left = append(db, "charge", name, key=key, **asked, **quoted.columns), quoted.left_after
-        return make_receipt(quoted, paid, left=left or quoted.left, label=query.label, key=key, stored=stored)
+                paid, left = (
+                    append(db, "charge", name, idempotency_key=idempotency_key, **asked, **quoted.columns),
+                    quoted.left_after,
+                )
+        return make_receipt(
+            quoted, paid, left=left or quoted.left, label=query.label, idempotency_key=idempotency_key, stored=stored
+        )
 
     def quote(
         self,
@@ -292,10 +292,10 @@ class Ledger:
         with self._store.write() as db:
             return append_block(db, asked, after=after)
 
-    def latest_block(self, charge: int, epoch: str) -> Block | None:
-        """The last that was noted of an epoch; None where this ledger has no charge of this number and hash."""
+    def latest_block(self, charge: int, session: str) -> Block | None:
+        """The last that was noted of a session; None where this ledger has no charge of this number and hash."""
         with self._store.read() as db:
-            return find_latest(db, charge, epoch)
+            return find_latest(db, charge, session)
 
     def release(self, charge: int) -> dict[str, Any] | None:
         """The public release a charge has paid for, if it was recorded."""
@@ -306,7 +306,7 @@ class Ledger:
     # Where things stand
 
     def account(self, dataset: str) -> Account:
-        """Limit, spending and shares of the account that a data set spends from."""
+        """Limit, spending and quotas of the account that a data set spends from."""
         with self._store.read() as db:
             account = self._register.find(db, require_account_name("dataset", dataset))
             return replace(account, names=tuple(sorted({*account.names, *named_records(db, list(account.members))})))
@@ -359,10 +359,10 @@ class Ledger:
 
         dataset  of this data set; default: of all
         analyst  of what this analyst asked
-        event    of this kind: charge, release, account, limit, share or allowance
+        event    of this kind: charge, release, account, limit, quota or allowance
         label    of this question, by its label, such as outlier-count/1
         before   with a lesser id
-        last     so many of them, the newest
+        last     only the newest N
         """
         wanted = {"analyst": analyst, "event": event, "label": label}
         found = sa.select(entries()).where(

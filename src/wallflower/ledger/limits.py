@@ -42,7 +42,7 @@ class Spending:
     unsummed: int = 0
 
     def plus(self, price: Price, times: int = 1) -> Spending:
-        """With so many more of these."""
+        """Return the sum with N more of these."""
         return Spending(
             epsilon=self.epsilon + times * (price.epsilon or 0),
             delta=self.delta + times * price.delta,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from wallflower.errors import BudgetExhausted, ParameterError, SameRecords
 from wallflower.ledger.account import (
@@ -19,15 +18,10 @@ from wallflower.ledger.account import (
 from wallflower.ledger.decision import Quote, make_quote
 from wallflower.ledger.fingerprints import Tags, is_seen, matches
 from wallflower.ledger.rows import has_terms, is_charged, is_known, is_limited, last_hash, require_bookable
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import sqlalchemy as sa
 from wallflower.names import require_account_name
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Protection
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-else:
-    sa = Lazy("sqlalchemy")
 
 
 class Register:
@@ -92,8 +86,8 @@ class Register:
             return replace(declared, account=target)
         if account.members[name] != declared.protection or account.name != target:
             raise ParameterError(
-                f"{name}: the schema says that it counts {declared.protection.words} on the account {target}; the "
-                f"ledger knows it as {account.members[name].words} on the account {account.name}. What was declared "
+                f"{name}: the schema says that it counts {declared.protection.text} on the account {target}; the "
+                f"ledger knows it as {account.members[name].text} on the account {account.name}. What was declared "
                 "once holds. Correct the schema, or have the steward declare it anew (wallflower budget declare)."
             )
         return None
@@ -117,7 +111,7 @@ class Register:
         declared = before.members[made.dataset]
         if made.protection != declared and is_charged(db, made.dataset):
             raise ParameterError(
-                f"{made.dataset}: it has been asked as one that counts {declared.words}, and prices once booked stay. "
+                f"{made.dataset}: it has been asked as one that counts {declared.text}, and prices once booked stay. "
                 "A unit is declared once, before the first question. Go on with it."
             )
         spent = is_charged(db, made.dataset)
@@ -143,7 +137,7 @@ class Register:
         unit = BASES.get(loss.neighbours)
         if unit in (None, "window") or not _is_fresh(db, account, name):
             raise ParameterError(
-                f"{name}: a limit for {loss.neighbours} was given, and its account counts {declared.words}. One "
+                f"{name}: a limit for {loss.neighbours} was given, and its account counts {declared.text}. One "
                 "account has one unit. Leave it out, or declare another before the first question (wallflower budget "
                 "declare)."
             )
@@ -156,12 +150,12 @@ class Register:
         append_declaration(db, made, by=by, reason="its first limit says so")
         return made.protection
 
-    def settle_share(self, db: sa.Connection, name: str, loss: Loss, analyst: str) -> tuple[Account, Loss]:
+    def settle_quota(self, db: sa.Connection, name: str, loss: Loss, analyst: str) -> tuple[Account, Loss]:
         """The account, and what is kept of it for an analyst in its own unit; refused where so much is not free."""
         account = self.find(db, name)
         if account.limit.accounting == "either":
             raise ParameterError(
-                f"{name}: where either the sum or the squares count, no share can be kept free. Shares need one "
+                f"{name}: where either the sum or the squares count, no quota can be kept free. Quotas need one "
                 "of them. Set the limit again with accounting sum or concentrated."
             )
         kept = require_bookable(loss).under(account.protection.neighbours)
@@ -171,16 +165,16 @@ class Register:
         if (kept.kind is Kind.ZCDP) != is_concentrated:
             raise ParameterError(
                 f"{name}: its limit counts {'rho, and delta is shared by all' if is_concentrated else 'epsilon'}. "
-                f"State the share in epsilon{' alone, or in rho' if is_concentrated else ''}."
+                f"State the quota in epsilon{' alone, or in rho' if is_concentrated else ''}."
             )
-        others = replace(account, shares=tuple(share for share in account.shares if share.analyst != analyst))
-        own = next((share.spent for share in account.shares if share.analyst == analyst), kept.less(kept))
+        others = replace(account, quotas=tuple(quota for quota in account.quotas if quota.analyst != analyst))
+        own = next((quota.spent for quota in account.quotas if quota.analyst == analyst), kept.less(kept))
         if not kept.less(own) <= others.free:
             raise BudgetExhausted(
                 name,
                 asked=kept,
                 left=others.free,
-                part="share",
+                part="quota",
                 remedy="Keep less for them, or set a higher limit first (wallflower budget grant).",
             )
         return account, kept

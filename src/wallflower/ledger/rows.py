@@ -10,17 +10,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wallflower.errors import AnswerPending, KeyConflict, LedgerError, ParameterError
 from wallflower.ledger.chain import COLUMNS, GENESIS, Entry, Event, seal
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import sqlalchemy as sa
 from wallflower.privacy import Loss
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-else:
-    sa = Lazy("sqlalchemy")
 
 CONSTRAINED: Final = "constrained"  # the unit of a charge that is no part of the sum
 # A sum of fractions with ever new denominators grows without bound, and an append-only ledger could never be rid of it.
@@ -47,7 +42,7 @@ def find_declarations() -> sa.Select[Any]:
 @cache
 def find_decisions() -> sa.Select[Any]:
     entry = entries().c
-    found = sa.select(entries()).where(entry.event.in_(("limit", "share", "allowance")))
+    found = sa.select(entries()).where(entry.event.in_(("limit", "quota", "allowance")))
     return found.where(entry.dataset == sa.bindparam("account")).order_by(entry.id)
 
 
@@ -154,9 +149,9 @@ def find_first(db: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Entry 
     return None if row is None else Entry(**row)
 
 
-def find_charge(db: sa.Connection, dataset: str, key: str) -> Entry | None:
+def find_charge(db: sa.Connection, dataset: str, idempotency_key: str) -> Entry | None:
     """Return the charge of a data set under an idempotency key, if there is one."""
-    return find_first(db, entries().c.dataset == dataset, entries().c.key == key)
+    return find_first(db, entries().c.dataset == dataset, entries().c.idempotency_key == idempotency_key)
 
 
 def _is_for(paid: Entry, asked: Mapping[str, str]) -> bool:
@@ -166,14 +161,14 @@ def _is_for(paid: Entry, asked: Mapping[str, str]) -> bool:
 def stored_answer(db: sa.Connection, paid: Entry, asked: Mapping[str, str]) -> dict[str, Any]:
     if not _is_for(paid, asked):
         raise KeyConflict(
-            f"{paid.dataset}: key {paid.key!r} was used before, for another question or by another analyst. A key "
-            "stands for one question. Ask under a new key."
+            f"{paid.dataset}: key {paid.idempotency_key!r} was used before, for another query or by another "
+            "analyst. An idempotency key stands for one query. Use a new one."
         )
     release = find_first(db, entries().c.charge == paid.id)
     if release is None:
         raise AnswerPending(
-            f"{paid.dataset}: key {paid.key!r} was charged but its answer is not recorded: it is still being computed "
-            "or was lost in a crash. Wait, or ask again under a new key.",
+            f"{paid.dataset}: key {paid.idempotency_key!r} was charged but its answer is not recorded: it is "
+            "still being computed or was lost in a crash. Wait, or ask again under a new key.",
             charge=paid.id,
         )
     return release.details
@@ -201,9 +196,9 @@ def is_limited(db: sa.Connection, account: str) -> bool:
 
 
 def has_terms(db: sa.Connection, account: str) -> bool:
-    """Whether a steward has set a limit, a share or an allowance on an account."""
+    """Whether a steward has set a limit, a quota or an allowance on an account."""
     entry = entries().c
-    return find_first(db, entry.dataset == account, entry.event.in_(("limit", "share", "allowance"))) is not None
+    return find_first(db, entry.dataset == account, entry.event.in_(("limit", "quota", "allowance"))) is not None
 
 
 def is_known(db: sa.Connection, name: str) -> bool:

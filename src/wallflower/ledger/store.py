@@ -12,18 +12,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wallflower.config import LEDGER as VARIABLE
 from wallflower.config import find_ledger
 from wallflower.errors import LedgerError, LedgerUnreachable
 from wallflower.ledger.chain import COLUMNS
-from wallflower.machine.lazy import Lazy
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-else:
-    sa = Lazy("sqlalchemy")
+from wallflower.machine.heavy import require_package
+from wallflower.machine.heavy import sqlalchemy as sa
 
 VERSION: Final = 1
 """Version of the tables below, stored in `ledger_version`."""
@@ -46,8 +42,8 @@ def _statements(number: str) -> tuple[str, ...]:
         f"CREATE TABLE ledger_version (version {number} NOT NULL)",
         f"INSERT INTO ledger_version (version) VALUES ({VERSION})",  # noqa: S608 - a constant
         (
-            f'CREATE TABLE entries ({columns}, PRIMARY KEY (id), UNIQUE (dataset, "key"), UNIQUE (charge), '
-            "CHECK (event IN ('charge', 'release', 'account', 'limit', 'share', 'allowance')), "
+            f"CREATE TABLE entries ({columns}, PRIMARY KEY (id), UNIQUE (dataset, idempotency_key), UNIQUE (charge), "
+            "CHECK (event IN ('charge', 'release', 'account', 'limit', 'quota', 'allowance')), "
             "FOREIGN KEY (charge) REFERENCES entries (id))"
         ),
         # covers the sums of an account, so that they never read the table itself
@@ -65,7 +61,7 @@ def _statements(number: str) -> tuple[str, ...]:
 # REPLACE deletes the row it replaces without firing the trigger on DELETE.
 _REPLACED: Final = (
     "EXISTS (SELECT 1 FROM entries WHERE id = NEW.id OR charge = NEW.charge "
-    "OR (dataset = NEW.dataset AND key = NEW.key))"
+    "OR (dataset = NEW.dataset AND idempotency_key = NEW.idempotency_key))"
 )
 _TRIGGERS: Final = {
     "update": "UPDATE ON entries",
@@ -225,6 +221,7 @@ def _url(where: str | Path) -> sa.URL:
     # A raw @ in a password moves its tail into the host, where an error message would show it.
     if not url or scheme not in _POSTGRES or "@" in f"{url.host}{url.database}":
         raise _unreadable(scheme)
+    require_package("psycopg")
     return url.set(drivername="postgresql+psycopg", query={"connect_timeout": "10", **url.query})
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.lazy import Lazy, load
 
 if TYPE_CHECKING:
     import numba as _numba
@@ -39,6 +39,11 @@ def light_kernel(function: F) -> F:
     """Run `function` as it is on small arrays, until that takes longer than compiling it. It must not rely on whole
     numbers of a fixed width: here they are Python's and NumPy's, there those of the machine."""
     return cast(F, LightKernel(function))
+
+
+def intrinsic(function: F) -> F:
+    """Let a function stand for the one of that name in `numba.cpython.unsafe.numbers`; only kernels can call it."""
+    return cast(F, Intrinsic(function))
 
 
 class Kernel:
@@ -70,6 +75,14 @@ class Kernel:
             return _numba.njit(nogil=True, cache=True)(self._function)
         except RuntimeError:  # numba found no folder that it may write to
             return _numba.njit(nogil=True)(self._function)
+
+
+class Intrinsic(Kernel):
+    """A function of the compiler, loaded with it."""
+
+    @cached_property
+    def _dispatcher(self) -> Any:
+        return getattr(load("numba.cpython.unsafe.numbers"), self._function.__name__)
 
 
 def _within_reach(kernel: Kernel) -> tuple[list[dict[str, Any]], list[Kernel]]:

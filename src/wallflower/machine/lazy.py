@@ -10,21 +10,28 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from wallflower.errors import PackageMissing
+
 
 class Lazy:
-    """Stands for a module until an attribute of it is wanted.
+    """Stands for a module until an attribute of it is read; `extra` has its package, if the core does not.
 
     >>> Lazy("math").sqrt(4.0)
     2.0
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, *, extra: str | None = None) -> None:
+        self._name, self._extra = name, extra
 
     def __getattr__(self, attribute: str) -> Any:
-        found = getattr(import_module(self._name), attribute)
-        setattr(self, attribute, found)
-        return found
+        try:
+            value = getattr(import_module(self._name), attribute)
+        except ModuleNotFoundError:
+            if self._extra is None:
+                raise
+            raise PackageMissing(self._name.partition(".")[0], extra=self._extra) from None
+        setattr(self, attribute, value)
+        return value
 
 
 def load(name: str) -> Any:

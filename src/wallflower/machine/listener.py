@@ -1,4 +1,4 @@
-"""A web server on a socket of its own, for the curator and for the parties of a sensor stream."""
+"""A web server on a socket of its own, for the service and for the parties of a sensor stream."""
 
 from __future__ import annotations
 

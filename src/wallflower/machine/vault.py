@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from wallflower.errors import SourceError, StateError
-from wallflower.machine.lazy import Lazy
-
-if TYPE_CHECKING:
-    import cryptography.exceptions as _exceptions
-    import cryptography.hazmat.primitives.ciphers.aead as _aead
-else:
-    _exceptions = Lazy("cryptography.exceptions")
-    _aead = Lazy("cryptography.hazmat.primitives.ciphers.aead")
+from wallflower.machine.heavy import cryptography_exceptions as _exceptions
+from wallflower.machine.heavy import cryptography_hazmat_primitives_ciphers_aead as _aead
 
 SIZE: Final = 64  # bytes of a key
 _WHOLE: Final = b"\1"  # before every value, since SIV seals nothing that is empty

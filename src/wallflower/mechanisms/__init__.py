@@ -15,6 +15,7 @@ from wallflower.mechanisms.additive import (
 from wallflower.mechanisms.choice import (
     Whole,
     bounded_range_pays,
+    choose_together,
     epsilon_each,
     exponential,
     exponential_level,
@@ -22,7 +23,6 @@ from wallflower.mechanisms.choice import (
     permute_and_flip,
 )
 from wallflower.mechanisms.cube import Cube, calibrate_cube, cube_noise
-from wallflower.mechanisms.together import choose_together
 
 __all__ = [
     "Additive",

@@ -8,24 +8,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import numpy as np
 
 from wallflower.errors import LossMismatch, ParameterError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import scipy_special as _special
 from wallflower.noise import Noise, round_up
 from wallflower.privacy import Kind, Loss
 
-if TYPE_CHECKING:
-    import scipy.special as _special
-else:
-    _special = Lazy("scipy.special")
-
 LawName = Literal["laplace", "gaussian"]
 
-_SUMMED: Final = 256.0  # below this many steps the discrete Gaussian is summed term by term
-MARGIN: Final = 1e-9  # covers the rounding of every float that a guarantee depends on
+_MAX_SUMMED_SCALE: Final = 256.0  # below this many steps the discrete Gaussian is summed term by term
+FLOAT_MARGIN: Final = 1e-9  # covers the rounding of every float that a guarantee depends on
 SMALLEST_DELTA: Final = Fraction(1, 10**100)
 
 
@@ -59,19 +54,19 @@ class _Laplace:
 
 class _Gaussian:
     def deviation(self, scale: float) -> float:
-        if scale > _SUMMED:
+        if scale > _MAX_SUMMED_SCALE:
             return scale
         at, weights = _masses(scale)
         return math.sqrt(2 * float(at**2 @ weights))
 
     def mean_error(self, scale: float) -> float:
-        if scale > _SUMMED:  # Euler-Maclaurin, next term of order scale**-4
+        if scale > _MAX_SUMMED_SCALE:  # Euler-Maclaurin, next term of order scale**-4
             return math.sqrt(2 / math.pi) * (scale - 1 / (12 * scale))
         at, weights = _masses(scale)
         return 2 * float(at @ weights)
 
     def tail(self, scale: float, least: int) -> float:
-        if scale <= _SUMMED:
+        if scale <= _MAX_SUMMED_SCALE:
             return float(_masses(scale)[1][least:].sum())
         at = (least - 0.5) / scale
         density = math.exp(-at * at / 2) / math.sqrt(2 * math.pi)
@@ -172,7 +167,7 @@ def gaussian_scale(sensitivity: int, epsilon: Fraction, delta: Fraction) -> Frac
 @lru_cache(maxsize=256)
 def _gaussian_scale(sensitivity: int, epsilon: Fraction, delta: Fraction) -> Fraction:
     def enough(scale: float) -> bool:
-        return _leak(scale, sensitivity, epsilon) * (1 + MARGIN) <= float(delta)
+        return _leak(scale, sensitivity, epsilon) * (1 + FLOAT_MARGIN) <= float(delta)
 
     high = round_up(min(sensitivity / epsilon, Fraction(2**51)))
     while not enough(high):
@@ -189,7 +184,7 @@ def _gaussian_scale(sensitivity: int, epsilon: Fraction, delta: Fraction) -> Fra
 def _leak(scale: float, sensitivity: int, epsilon: Fraction) -> float:
     """At least the smallest δ of discrete Gaussian noise at ε.  (G1)"""
     edge = epsilon * Fraction(scale) ** 2 / sensitivity - Fraction(sensitivity, 2)
-    return (_summed_leak if scale <= _SUMMED else _integrated_leak)(scale, sensitivity, edge)
+    return (_summed_leak if scale <= _MAX_SUMMED_SCALE else _integrated_leak)(scale, sensitivity, edge)
 
 
 def _summed_leak(scale: float, sensitivity: int, edge: Fraction) -> float:
@@ -273,7 +268,7 @@ def smooth_beta(epsilon: Fraction, delta: Fraction, *, least: int, step: Fractio
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if leak(middle) <= float(delta) else (middle, high)
-    beta = math.log1p(half / high) * (1 - MARGIN) - 1e-12
+    beta = math.log1p(half / high) * (1 - FLOAT_MARGIN) - 1e-12
     if beta <= 0:
         raise ParameterError(f"epsilon: {float(epsilon):g} is too small for smooth noise; use the global bound.")
     return beta

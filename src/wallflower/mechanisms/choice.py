@@ -1,4 +1,5 @@
-"""Private choice among candidates: by scores, by levels that are only counted, one after another."""
+"""Choose privately among candidates: by scores, by levels that are only counted, one after another, on many
+coordinates at once."""
 
 from __future__ import annotations
 
@@ -7,23 +8,24 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
+from math import prod
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.mechanisms.additive import MARGIN, SMALLEST_DELTA, require_delta, require_positive
+from wallflower.mechanisms.additive import FLOAT_MARGIN, SMALLEST_DELTA, require_delta, require_positive
 from wallflower.noise import Noise, note_choice
 from wallflower.privacy import zcdp_of_epsilon
 
 Whole = NDArray[Any]  # whole numbers; of Python where they may be longer than 64 bits
 
-_WORD: Final = 128  # bits of one word of the exponential mechanism
-_NOTHING: Final = 10_000  # exp(-x) of what is above is 0 in floats
-_FEW: Final = 2**100  # up to so many candidates, floats weigh them one by one; beyond, by logarithms
-_LONG: Final = 2048.0  # the longest logarithm of a count that floats add up
+_WORD_BITS: Final = 128  # bits of one word of the exponential mechanism
+_MAX_EXPONENT: Final = 10_000  # exp(-x) of what is above is 0 in floats
+_MAX_WEIGHED_CANDIDATES: Final = 2**100  # up to so many candidates, floats weigh them one by one; beyond, by logarithms
+_MAX_LOG_COUNT: Final = 2048.0  # the longest logarithm of a count that floats add up
 
 
 def permute_and_flip(scores: Sequence[int], *, sensitivity: int, epsilon: Fraction, noise: Noise) -> int:
@@ -61,13 +63,13 @@ def exponential_level(gaps: Whole, counts: Whole, *, rate: Fraction, noise: Nois
 def _draw(gaps: Whole, counts: Whole, rate: Fraction, noise: Noise) -> int:
     """A place; bits are read until they leave no other. The smallest gap that counts is 0.  (E2)"""
     note_choice(noise, "exponential", rate, gaps.tolist(), counts.tolist())
-    word, bits = noise.below(1 << _WORD), _WORD
+    word, bits = noise.below(1 << _WORD_BITS), _WORD_BITS
     place, needed = _surely(word, gaps, counts, rate), sum(counts.tolist()).bit_length()
     while place is None:
         if bits >= needed:  # fewer bits tell nothing of so many candidates
             place = _decide(word, bits, _bounds(gaps, counts, rate, bits // 3))
         if place is None:  # in the first turn with probability below 2**-120 times the levels squared
-            word, bits = (word << _WORD) | noise.below(1 << _WORD), bits + _WORD
+            word, bits = (word << _WORD_BITS) | noise.below(1 << _WORD_BITS), bits + _WORD_BITS
     return place
 
 
@@ -83,29 +85,29 @@ def _surely(word: int, gaps: Whole, counts: Whole, rate: Fraction) -> int | None
     if weights is None:
         return None
     sums = np.cumsum(weights)
-    place = min(int(np.searchsorted(sums, word / 2**_WORD * sums[-1], side="right")), len(sums) - 1)
+    place = min(int(np.searchsorted(sums, word / 2**_WORD_BITS * sums[-1], side="right")), len(sums) - 1)
     total, low, high = (Fraction(float(sums[at])) for at in (-1, place - 1, place))
     slack = total * (Fraction(1, 2**bits) + Fraction(len(sums), 2**52))
-    above = place == 0 or low + slack <= Fraction(word, 2**_WORD) * (total - slack)
-    return place if above and Fraction(word + 1, 2**_WORD) * (total + slack) <= high - slack else None
+    above = place == 0 or low + slack <= Fraction(word, 2**_WORD_BITS) * (total - slack)
+    return place if above and Fraction(word + 1, 2**_WORD_BITS) * (total + slack) <= high - slack else None
 
 
 def _weights(gaps: Whole, counts: Whole, rate: Fraction) -> tuple[NDArray[np.float64] | None, int]:
     """The weights of all levels up to a common factor, and to how many bits together; None: too many to weigh.  (E3)"""
     total = sum(counts.tolist())
-    if total <= _FEW:
+    if total <= _MAX_WEIGHED_CANDIDATES:
         return np.asarray(counts * np.exp(-_exponents(gaps, rate)), dtype=np.float64), 40
-    if math.log(total) > _LONG:
+    if math.log(total) > _MAX_LOG_COUNT:
         return None, 0
     logs = np.array([math.log(count) if count else -math.inf for count in counts.tolist()])
-    logs -= np.minimum(_exponents(gaps, rate), _NOTHING)
+    logs -= np.minimum(_exponents(gaps, rate), _MAX_EXPONENT)
     return np.exp(logs - logs.max()), 38
 
 
 def _exponents(gaps: Whole, rate: Fraction) -> NDArray[np.float64]:
     """The rate times each gap; where a gap is longer than a machine word the product is rounded, not its factors."""
     if gaps.dtype == object:
-        return np.array([float(min(rate * gap, _NOTHING)) for gap in gaps.tolist()])
+        return np.array([float(min(rate * gap, _MAX_EXPONENT)) for gap in gaps.tolist()])
     return gaps.astype(np.float64) * float(rate)
 
 
@@ -116,7 +118,7 @@ def epsilon_each(epsilon: Fraction, delta: Fraction, h: int) -> Fraction:
     require_delta(delta)
     if h < 1:
         raise ParameterError(f"h: {h} is fewer than one; pass how many candidates to choose.")
-    return Fraction(math.sqrt(8 * zcdp_of_epsilon(float(epsilon), float(delta)) / h) * (1 - MARGIN))
+    return Fraction(math.sqrt(8 * zcdp_of_epsilon(float(epsilon), float(delta)) / h) * (1 - FLOAT_MARGIN))
 
 
 def bounded_range_pays(epsilon: Fraction, delta: Fraction, h: int) -> bool:
@@ -166,3 +168,57 @@ def peel(
         place = choose([scores[index] for index in left], sensitivity=sensitivity, epsilon=epsilon, noise=noise)
         chosen.append(left.pop(place))
     return chosen
+
+
+def choose_together(
+    errors: Sequence[ArrayLike], *, sensitivity: int, epsilon: Fraction, noise: Noise
+) -> tuple[int, ...]:
+    """One candidate for each coordinate, with probability proportional to exp(-ε·max error/(2·sensitivity)), exactly.
+
+    `errors[j]` has a whole number, 0 or more, for every candidate of coordinate j; one record moves each by at most
+    `sensitivity`.
+
+    Released    the place of one candidate for each coordinate       Neighbours  those of the sensitivity
+    Guarantee   pure ε-DP, however many coordinates                  Proof       (J1) (J2)
+    """
+    found = [np.asarray(each, dtype=np.int64) for each in errors]
+    if not found or any(each.ndim != 1 or not len(each) for each in found):
+        raise ParameterError("errors: a coordinate has no candidate, or there is no coordinate; pass one at least.")
+    require_positive(Fraction(epsilon))
+    orders = [np.argsort(each, kind="stable") for each in found]
+    levels = np.unique(np.concatenate(found))
+    reached = np.stack(
+        [np.searchsorted(each[order], levels, side="right") for each, order in zip(found, orders, strict=True)]
+    )
+    within = [0, *(prod(column) for column in reached.T.tolist())]
+    shells = np.array([inner_to - inner for inner, inner_to in pairwise(within)], dtype=object)
+    rate = Fraction(epsilon) / (2 * max(1, sensitivity))
+    level, rank = exponential_level(levels - levels[0], shells, rate=rate, noise=noise)  # (J1)
+    below = reached[:, level - 1].tolist() if level else [0] * len(found)
+    places = decode(rank, below, reached[:, level].tolist())
+    return tuple(int(order[place]) for order, place in zip(orders, places, strict=True))
+
+
+def decode(rank: int, below: Sequence[int], upto: Sequence[int]) -> list[int]:
+    """The places of one member of a shell: all below `upto`, not all below `below`; one for each rank.  (J2)
+
+    >>> [decode(rank, [1, 1], [2, 2]) for rank in range(3)]
+    [[1, 0], [1, 1], [0, 1]]
+    """
+    for first in range(len(upto)):
+        sizes = [*below[:first], upto[first] - below[first], *upto[first + 1 :]]
+        block = prod(sizes)
+        if rank < block:
+            return _digits(rank, sizes, first, below[first])
+        rank -= block
+    raise ParameterError("rank: it is beyond the shell; pass one below the number of its members.")
+
+
+def _digits(rank: int, sizes: Sequence[int], first: int, start: int) -> list[int]:
+    places = []
+    for size in reversed(sizes):
+        rank, place = divmod(rank, size)
+        places.append(place)
+    places.reverse()
+    places[first] += start
+    return places

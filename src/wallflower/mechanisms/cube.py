@@ -17,8 +17,8 @@ from wallflower.mechanisms.choice import exponential_level
 from wallflower.noise import Noise, round_up
 from wallflower.privacy import Kind, Loss
 
-_FINE: Final = 4096  # levels in a figure at least, where there are so many
-_MOST: Final = 1000
+_MIN_LEVELS: Final = 4096  # levels in a figure at least, where there are so many
+_MAX_VALUES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def calibrate_cube(size: int, sensitivity: int, loss: Loss, *, step: Fraction) -
     """
     if loss.kind is not Kind.PURE:
         raise LossMismatch(f"cube noise has no theorem for a {loss.kind} loss; pass a pure one, such as Loss('0.5').")
-    if not 1 <= size <= _MOST:
-        raise ParameterError(f"size: {size} is not from 1 to {_MOST}; pass how many values get noise.")
+    if not 1 <= size <= _MAX_VALUES:
+        raise ParameterError(f"size: {size} is not from 1 to {_MAX_VALUES}; pass how many values get noise.")
     require_positive(loss.epsilon)
     return Cube(size, Fraction(round_up(max(1, sensitivity) / loss.epsilon)), step)  # (K1)
 
@@ -116,7 +116,7 @@ def _shares(size: int) -> tuple[int, ...]:
 def _law(size: int, scale: float) -> tuple[NDArray[Any], NDArray[Any]]:
     """Levels and their chances, but for a rest that no figure shows; of many levels, the middle ones of short runs."""
     reach = math.ceil(scale * (size + 1) + scale * (40 + 8 * math.sqrt(size + 1))) + size
-    run = max(1, reach // (_FINE * 8))
+    run = max(1, reach // (_MIN_LEVELS * 8))
     levels = np.arange(run // 2, reach, run, dtype=np.float64)
     logs = size * np.log(2 * levels + 1) - levels / scale
     weights = np.exp(logs - logs.max())

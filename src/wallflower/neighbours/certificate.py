@@ -21,18 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.neighbours.extension import MANY, UNIT, Allotment, Demand, allot
-from wallflower.neighbours.pairs import Floats, Ints, Tree, counts
-from wallflower.neighbours.region import Region, neighbourhoods
+from wallflower.neighbours.extension import MAX_LISTED_RECORDS, UNIT, Assignment, Demand, assign
+from wallflower.neighbours.pairs import Floats, Ints, Tree, count_neighbours
+from wallflower.neighbours.region import Region, list_all_neighbours
 
-PARTS: Final = UNIT << 22  # parts of 1: equal shares are whole numbers of them, and sums over 2²⁰ records fit 64 bits
-EDGES_AT_ONCE: Final = 1 << 20
+PARTS_PER_RECORD: Final = (
+    UNIT << 22
+)  # parts of 1: equal shares are whole numbers of them, and sums over 2²⁰ records fit 64 bits
+EDGES_PER_CHECK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """Who gets what: edge e carries `flow[e]` from `supplier[e]` to `consumer[e]`; record j asks one supplier for up to
-    `cap[j]`, and gets `got[j]`. All in `PARTS`, by places in the tree."""
+    `cap[j]`, and gets `got[j]`. All in `PARTS_PER_RECORD`, by places in the tree."""
 
     consumer: Ints
     supplier: Ints
@@ -43,7 +45,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What supply costs at each record, and the cost at which each record can be served, in `PARTS`."""
+    """What supply costs at each record, and the cost at which each record can be served, in `PARTS_PER_RECORD`."""
 
     price: Ints
     cost: Ints
@@ -72,42 +74,44 @@ def certify_exactly(tree: Tree, neighbours: int, slack: int, gap: float) -> Exac
 
     Raises ParameterError for more than 2²⁰ records, and ArithmeticError if a certificate is not accepted.
     """
-    if tree.n > MANY:
-        raise ParameterError(f"records: {tree.n:,} are too many for a certificate. At most {MANY:,}. Take a sample.")
-    allotment = allot(tree, neighbours, float(slack), gap)
-    allocation = round_allocation(tree, neighbours, slack, allotment)
-    prices = round_prices(tree, neighbours, allotment)
+    if tree.n > MAX_LISTED_RECORDS:
+        raise ParameterError(
+            f"records: {tree.n:,} are too many for a certificate. At most {MAX_LISTED_RECORDS:,}. Take a sample."
+        )
+    assignment = assign(tree, neighbours, float(slack), gap)
+    allocation = round_allocation(tree, neighbours, slack, assignment)
+    prices = round_prices(tree, neighbours, assignment)
     if not check_allocation(tree, neighbours, slack, allocation) or not check_prices(tree, neighbours, prices):
         raise ArithmeticError("the certificate is not accepted")
-    assert allotment.bounds is not None
-    lower = Fraction(int(allocation.got.sum()), PARTS)
-    return ExactBounds(lower=lower, upper=dual_bound(tree, neighbours, slack, prices), value=allotment.bounds.lower)
+    assert assignment.bounds is not None
+    lower = Fraction(int(allocation.got.sum()), PARTS_PER_RECORD)
+    return ExactBounds(lower=lower, upper=dual_bound(tree, neighbours, slack, prices), value=assignment.bounds.lower)
 
 
-def round_allocation(tree: Tree, neighbours: int, slack: int, allotment: Allotment) -> Allocation:
+def round_allocation(tree: Tree, neighbours: int, slack: int, assignment: Assignment) -> Allocation:
     """Round flows down to whole parts, cut those of suppliers that are still above their cap, and add up."""
-    consumer, supplier, flow = _edges_of(allotment)
-    limit = slack * PARTS
+    consumer, supplier, flow = _edges_of(assignment)
+    limit = slack * PARTS_PER_RECORD
     load = _sum_by(supplier, flow, tree.n)
     for i in np.flatnonzero(load > limit):  # by rounding alone, so few and by little
         mine = np.flatnonzero(supplier == i)
         flow[mine] = [int(amount) * limit // int(load[i]) for amount in flow[mine]]
     cap = np.zeros(tree.n, dtype=np.int64)
     np.maximum.at(cap, consumer, flow)
-    got = np.clip(_sum_by(consumer, flow, tree.n) - (neighbours - 1) * cap, 0, PARTS)
+    got = np.clip(_sum_by(consumer, flow, tree.n) - (neighbours - 1) * cap, 0, PARTS_PER_RECORD)
     idle = got == 0  # a record that gets nothing asks nothing: what its flows leave over serves nobody
     cap[idle] = 0
     flow[idle[consumer]] = 0
     return Allocation(consumer, supplier, flow, cap, got)
 
 
-def round_prices(tree: Tree, neighbours: int, allotment: Allotment) -> Prices:
+def round_prices(tree: Tree, neighbours: int, assignment: Assignment) -> Prices:
     """Round prices to whole parts, and take for each record the largest cost that they allow (C2)."""
-    floats = np.zeros(tree.n) if allotment.prices is None else allotment.prices
-    price = np.rint(np.maximum(floats, 0.0) * PARTS).astype(np.int64)
+    floats = np.zeros(tree.n) if assignment.prices is None else assignment.prices
+    price = np.rint(np.maximum(floats, 0.0) * PARTS_PER_RECORD).astype(np.int64)
     cost = np.zeros(tree.n, dtype=np.int64)
     who = _within_reach(tree, price)
-    row, supplier = neighbourhoods(tree, who)
+    row, supplier = list_all_neighbours(tree, who)
     order = np.lexsort((price[supplier], row))
     starts = np.searchsorted(row, np.arange(len(who)))
     degree = np.bincount(row, minlength=len(who))
@@ -115,9 +119,9 @@ def round_prices(tree: Tree, neighbours: int, allotment: Allotment) -> Prices:
     before = np.where(starts > 0, running[starts - 1], 0)
     taken = np.arange(len(row)) - starts[row] + 1
     spare = taken - neighbours + 1
-    quotient = np.where(spare > 0, (running - before[row]) // np.maximum(spare, 1), PARTS)
+    quotient = np.where(spare > 0, (running - before[row]) // np.maximum(spare, 1), PARTS_PER_RECORD)
     if len(who):
-        least = np.minimum(np.minimum.reduceat(quotient, starts), PARTS)
+        least = np.minimum(np.minimum.reduceat(quotient, starts), PARTS_PER_RECORD)
         cost[who] = np.where(degree >= neighbours, least, 0)
     return Prices(price, cost)
 
@@ -130,11 +134,11 @@ def check_allocation(tree: Tree, neighbours: int, slack: int, allocation: Alloca
     load = _sum_by(supplier, flow, tree.n)
     return bool(
         _are_edges(tree, consumer, supplier)
-        and ((got >= 0) & (got <= PARTS)).all()
+        and ((got >= 0) & (got <= PARTS_PER_RECORD)).all()
         and (cap >= 0).all()
         and ((flow >= 0) & (flow <= cap[consumer])).all()
         and (got + (neighbours - 1) * cap <= served).all()
-        and (load <= slack * PARTS).all()
+        and (load <= slack * PARTS_PER_RECORD).all()
     )
 
 
@@ -148,7 +152,7 @@ def check_prices(tree: Tree, neighbours: int, prices: Prices) -> bool:
     who = _within_reach(tree, price)
     others = np.ones(tree.n, dtype=np.bool_)
     others[who] = False
-    row, supplier = neighbourhoods(tree, who)
+    row, supplier = list_all_neighbours(tree, who)
     lacking = _sum_by(row, np.maximum(0, cost[who][row] - price[supplier]), len(who))
     return bool(
         (price >= 0).all()
@@ -160,13 +164,13 @@ def check_prices(tree: Tree, neighbours: int, prices: Prices) -> bool:
 
 def dual_bound(tree: Tree, neighbours: int, slack: int, prices: Prices) -> Fraction:
     """Add up what the prices prove: `dual_bound` of Duality.v."""
-    is_inlier = counts(tree, neighbours) >= neighbours
-    gains = np.maximum(0, PARTS - prices.cost[is_inlier])
-    return Fraction(slack * sum(prices.price.tolist()) + int(gains.sum()), PARTS)
+    is_inlier = count_neighbours(tree, neighbours) >= neighbours
+    gains = np.maximum(0, PARTS_PER_RECORD - prices.cost[is_inlier])
+    return Fraction(slack * sum(prices.price.tolist()) + int(gains.sum()), PARTS_PER_RECORD)
 
 
-def _edges_of(allotment: Allotment) -> tuple[Ints, Ints, Ints]:
-    demand, region = allotment.demand, allotment.region
+def _edges_of(assignment: Assignment) -> tuple[Ints, Ints, Ints]:
+    demand, region = assignment.demand, assignment.region
     if demand is None:
         raise ArithmeticError("the solver kept no allocation")
     pieces = [_equal_edges(demand), _moved_edges(demand)]
@@ -181,7 +185,7 @@ def _equal_edges(demand: Demand) -> tuple[Ints, Ints, Ints]:
     asks = np.flatnonzero(demand.share > 0)
     listed = np.arange(demand.met.shape[1]) < demand.asked[asks, None]
     consumer = np.repeat(asks, demand.asked[asks])
-    return consumer, demand.met[asks][listed].astype(np.int64), demand.share[consumer] * (PARTS // UNIT)
+    return consumer, demand.met[asks][listed].astype(np.int64), demand.share[consumer] * (PARTS_PER_RECORD // UNIT)
 
 
 def _moved_edges(demand: Demand) -> tuple[Ints, Ints, Ints]:
@@ -196,12 +200,12 @@ def _region_edges(region: Region) -> tuple[Ints, Ints, Ints]:
 
 
 def _in_parts(flow: Floats) -> Ints:
-    return np.floor(np.clip(flow, 0.0, 1.0) * PARTS).astype(np.int64)
+    return np.floor(np.clip(flow, 0.0, 1.0) * PARTS_PER_RECORD).astype(np.int64)
 
 
 def _within_reach(tree: Tree, price: Ints) -> NDArray[np.int32]:
     """The records that have a priced neighbour."""
-    _, reached = neighbourhoods(tree, np.flatnonzero(price > 0).astype(np.int32))
+    _, reached = list_all_neighbours(tree, np.flatnonzero(price > 0).astype(np.int32))
     return np.unique(reached).astype(np.int32)
 
 
@@ -217,9 +221,9 @@ def _are_edges(tree: Tree, consumer: Ints, supplier: Ints) -> bool:
         return False
     sizes = np.diff(tree.starts)
     records = np.concatenate([tree.blocks[leaf, :, : sizes[leaf]].T for leaf in range(tree.leaves)])
-    for start in range(0, len(consumer), EDGES_AT_ONCE):
-        one = records[consumer[start : start + EDGES_AT_ONCE]]
-        other = records[supplier[start : start + EDGES_AT_ONCE]]
+    for start in range(0, len(consumer), EDGES_PER_CHECK):
+        one = records[consumer[start : start + EDGES_PER_CHECK]]
+        other = records[supplier[start : start + EDGES_PER_CHECK]]
         total = np.zeros(len(one))
         for column in range(one.shape[1]):  # in the order of `near`, so that the sums are the same to the bit  (P)
             difference = one[:, column] - other[:, column]

@@ -19,17 +19,17 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import ParameterError
 from wallflower.machine.jit import light_kernel
 from wallflower.neighbours.limits import check_neighbours
-from wallflower.neighbours.pairs import Floats, Graph, Index, Ints, Tree, grow_tree, lists
-from wallflower.neighbours.region import Certificate, Part, Region, add
+from wallflower.neighbours.pairs import Floats, Graph, Index, Ints, Tree, index_points, list_neighbours
+from wallflower.neighbours.region import Certificate, Part, Region, add_compensated
 
 TOLERANCE = 1e-7
 UNIT = 720_720  # equal shares are whole parts of this, so that their sums are exact in any order  (F)
-SPARES = np.array([spare for spare in range(1, 66) if UNIT % spare == 0])
-PROGRESS = 0.98
-HEADROOM = 0.9
-MANY = 1 << 20  # records of a table whose lists are made again, if they are needed, rather than kept
-SLICE = 1 << 16  # consumers whose lists are in memory at a time
-ROOMY = 0.99
+DIVISORS_OF_UNIT = np.array([spare for spare in range(1, 66) if UNIT % spare == 0])
+MAX_EXCESS_RATIO = 0.98
+RELIEF_LOAD_SHARE = 0.9
+MAX_LISTED_RECORDS = 1 << 20  # records of a table whose lists are made again, if they are needed, rather than kept
+CONSUMERS_PER_SLICE = 1 << 16  # consumers whose lists are in memory at a time
+FULL_LOAD_SHARE = 0.99
 MASSIVE_SHARE = 0.2  # of the consumers: a region of this size takes all of them in at once
 
 Flags = NDArray[np.bool_]
@@ -44,7 +44,7 @@ def inliers(points: ArrayLike, radius: float, neighbours: int, *, slack: float, 
     check_neighbours(neighbours)
     if not 1 <= slack <= 1e6:
         raise ParameterError(f"slack: {slack!r} is outside 1 to 1,000,000; 2 or 3 suits most tables.")
-    return certify(grow_tree(points, radius, normalise=normalise), neighbours, float(slack)).lower
+    return certify(index_points(points, radius, normalise=normalise), neighbours, float(slack)).lower
 
 
 def certify(tree: Tree | Graph, neighbours: int, slack: float, tolerance: float = TOLERANCE) -> Certificate:
@@ -53,13 +53,13 @@ def certify(tree: Tree | Graph, neighbours: int, slack: float, tolerance: float 
     Whoever asks a supplier that stays crowded is taken into a region where supply is decided exactly. Everybody else
     stays served as before, but who could pay less at the region's prices joins, until the bounds meet.
     """
-    bounds = allot(tree, neighbours, slack, tolerance).bounds
+    bounds = assign(tree, neighbours, slack, tolerance).bounds
     assert bounds is not None  # all neighbours of a whole table are known
     return bounds
 
 
 @dataclass(frozen=True, slots=True)
-class Allotment:
+class Assignment:
     """Bounds on what the consumers get, and the prices that prove the upper one; or what must be known better first:
     consumers whose neighbours are `missing`, and suppliers that others outside of this part fill. `demand` and `region`
     hold the flows that prove the lower bound."""
@@ -72,19 +72,19 @@ class Allotment:
     region: Region | None = None
 
 
-def allot(tree: Tree | Graph, neighbours: int, slack: float, tolerance: float, part: Part | None = None) -> Allotment:
+def assign(tree: Tree | Graph, neighbours: int, slack: float, tolerance: float, part: Part | None = None) -> Assignment:
     """Serve the consumers, of the whole table or of a part of one, as well as `slack` allows."""
-    if part is None and tree.n > MANY:
+    if part is None and tree.n > MAX_LISTED_RECORDS:
         loads, served = serve_evenly(tree, neighbours)
         if loads.max() / UNIT <= slack:
-            return Allotment(Certificate(float(served), float(served)))  # (C1)
-    demand = uniform(tree, neighbours, part)
+            return Assignment(Certificate(float(served), float(served)))  # (C1)
+    demand = uniform_demand(tree, neighbours, part)
     total = float(np.count_nonzero(demand.share))
     if (demand.loads > slack).any():
-        spread(demand, tree, neighbours, slack)
+        spread_demand(demand, tree, neighbours, slack)
     if (demand.loads > slack).any():
-        return settle(demand, tree, neighbours, slack, tolerance, total, part)
-    return Allotment(Certificate(demand.sum_service(neighbours), total), demand=demand)  # (C1)
+        return solve_region(demand, tree, neighbours, slack, tolerance, total, part)
+    return Assignment(Certificate(demand.sum_service(neighbours), total), demand=demand)  # (C1)
 
 
 def serve_evenly(tree: Tree | Graph, neighbours: int, idle: Index | None = None) -> tuple[Ints, int]:
@@ -94,9 +94,9 @@ def serve_evenly(tree: Tree | Graph, neighbours: int, idle: Index | None = None)
     asks = np.ones(tree.n, dtype=np.bool_)
     if idle is not None:
         asks[idle] = False
-    for start in range(0, tree.n, SLICE):
-        who = np.arange(start, min(start + SLICE, tree.n), dtype=np.int32)
-        met, found = lists(tree, min(tree.n - 1, generous(neighbours)), who)
+    for start in range(0, tree.n, CONSUMERS_PER_SLICE):
+        who = np.arange(start, min(start + CONSUMERS_PER_SLICE, tree.n), dtype=np.int32)
+        met, found = list_neighbours(tree, min(tree.n - 1, list_length(neighbours)), who)
         asked, share = equal_shares(found, neighbours)
         rows = np.flatnonzero((share > 0) & asks[who]).astype(np.int32)
         add_shares(met, asked, share, rows, loads)
@@ -104,14 +104,14 @@ def serve_evenly(tree: Tree | Graph, neighbours: int, idle: Index | None = None)
     return loads, served
 
 
-def spread(demand: Demand, tree: Tree | Graph, neighbours: int, slack: float) -> None:
+def spread_demand(demand: Demand, tree: Tree | Graph, neighbours: int, slack: float) -> None:
     """Shift demand away from crowded suppliers, and if that is not enough let consumers look further."""
-    relieve(demand, neighbours, slack)
-    if (demand.loads > slack).any() and demand.lengthen(tree, 4 * generous(neighbours)):
-        relieve(demand, neighbours, slack)
+    relieve_suppliers(demand, neighbours, slack)
+    if (demand.loads > slack).any() and demand.lengthen(tree, 4 * list_length(neighbours)):
+        relieve_suppliers(demand, neighbours, slack)
 
 
-def settle(
+def solve_region(
     demand: Demand,
     tree: Tree | Graph,
     neighbours: int,
@@ -119,33 +119,33 @@ def settle(
     tolerance: float,
     total: float,
     part: Part | None = None,
-) -> Allotment:
+) -> Assignment:
     """Decide the region around crowded suppliers, and widen it until the bounds meet (C2)."""
     region, aim = Region(tree, neighbours, whole=None if part is None else part.whole & part.consumers), tolerance / 2
     left = slack if part is None else slack - part.base / UNIT  # (C4)
-    region.join(demand.withdraw(demand.askers(demand.loads > ROOMY * slack)))
+    region.join(demand.withdraw(demand.askers(demand.loads > FULL_LOAD_SHARE * slack)))
     while True:
-        widen(region, demand, slack, part)
+        widen_region(region, demand, slack, part)
         room = slack - demand.loads
         if part is not None:
-            full = np.unique(region.supplier[demand.loads[region.supplier] > ROOMY * slack])
+            full = np.unique(region.supplier[demand.loads[region.supplier] > FULL_LOAD_SHARE * slack])
             missing = region.incomplete_consumers()
             if len(missing) + len(full):
-                return Allotment(None, missing=missing, full=full)
+                return Assignment(None, missing=missing, full=full)
         region.settle(room, aim)
         lower = demand.sum_service(neighbours) + region.sum_service(room)
         worth, prices, savings = region.dearest(left)
         bounds = Certificate(lower, max(lower, total + min(worth, 0.0)))  # no prices at all prove E <= total
         if bounds.upper - bounds.lower <= tolerance:
             proof = prices if worth < 0.0 else np.zeros(tree.n)
-            return Allotment(bounds, prices=proof, demand=demand, region=region)
+            return Assignment(bounds, prices=proof, demand=demand, region=region)
         payers = demand.payers(prices, savings, tolerance / 4)
         if len(payers) == 0:  # the bounds differ by rounding: decide all again, more exactly, with all who pay
             aim, region.settled, payers = aim / 4, 0, demand.askers(region.prices > 0)
         region.join(demand.withdraw(payers))
 
 
-def widen(region: Region, demand: Demand, slack: float, part: Part | None = None) -> None:
+def widen_region(region: Region, demand: Demand, slack: float, part: Part | None = None) -> None:
     """Take in the consumers that nearly fill a supplier of the region: a contest for crumbs is hard to decide.
 
     A region of many consumers would reach most of the others round by round, and each round solves all of it again. So
@@ -155,7 +155,7 @@ def widen(region: Region, demand: Demand, slack: float, part: Part | None = None
     touched = np.zeros(len(demand.loads), dtype=np.bool_)
     while True:
         touched[region.supplier] = True
-        rows = demand.askers(touched & (demand.loads > ROOMY * slack))
+        rows = demand.askers(touched & (demand.loads > FULL_LOAD_SHARE * slack))
         if len(rows) == 0:
             break
         region.join(demand.withdraw(rows))
@@ -215,7 +215,9 @@ class Demand:
             return False
         wider = np.zeros((len(self.active), width), dtype=np.int32)
         wider[:, : self.listed.shape[1]] = self.listed
-        wider[cut], self.length[cut] = lists(tree, width, self.active[cut])  # the same order, so flows keep their place
+        wider[cut], self.length[cut] = list_neighbours(
+            tree, width, self.active[cut]
+        )  # the same order, so flows keep their place
         self.flow = np.pad(self.flow, ((0, 0), (0, width - self.listed.shape[1])))
         self.listed = wider
         return True
@@ -230,8 +232,9 @@ class Demand:
     def payers(self, prices: Floats, savings: Floats, enough: float) -> Ints:
         """The rows of the consumers that pay more than they need to; those left out waste `enough` in all at most."""
         self.activate(prices > 0)
-        waste = _sum_payments(self.listed, self.length, self.flow, prices) - savings[self.active]
-        return np.flatnonzero(waste > enough / max(1, int(np.count_nonzero(waste > 0))))
+        waste = np.maximum(_sum_payments(self.listed, self.length, self.flow, prices) - savings[self.active], 0.0)
+        order = np.argsort(waste, kind="stable")  # the smallest stay: every consumer that joins makes a contest larger
+        return np.sort(order[np.cumsum(waste[order]) > enough])
 
     def withdraw(self, rows: Ints) -> Index:
         """Remove these consumers, and what they ask."""
@@ -242,10 +245,10 @@ class Demand:
         return gone
 
 
-def uniform(tree: Tree | Graph, neighbours: int, part: Part | None = None) -> Demand:
+def uniform_demand(tree: Tree | Graph, neighbours: int, part: Part | None = None) -> Demand:
     """Every inlier asks the same of each of the first neighbours it meets: 1/(D-k+1) of each of D serves it."""
-    width = min(max(tree.n - 1, 0), generous(neighbours))
-    met, found = lists(tree, width)
+    width = min(max(tree.n - 1, 0), list_length(neighbours))
+    met, found = list_neighbours(tree, width)
     asked, share = equal_shares(found, neighbours)
     if part is not None:
         share[~part.consumers] = 0
@@ -274,28 +277,28 @@ def equal_shares(found: Ints, neighbours: int) -> tuple[Ints, Ints]:
     (array([ 0,  3, 18, 20]), array([     0, 720720,  45045,  40040]))
     """
     each = np.arange(int(found.max(initial=0)) + 1)  # few numbers are found: a table of them is made once
-    spare = SPARES[np.searchsorted(SPARES, np.maximum(each - neighbours + 1, 1), side="right") - 1]
+    spare = DIVISORS_OF_UNIT[np.searchsorted(DIVISORS_OF_UNIT, np.maximum(each - neighbours + 1, 1), side="right") - 1]
     asked, share = np.where(each >= neighbours, [neighbours - 1 + spare, UNIT // spare], 0)
     return asked[found], share[found]
 
 
-def generous(neighbours: int) -> int:
+def list_length(neighbours: int) -> int:
     """How many suppliers to list at first: enough that a dense neighbourhood is loaded little above 1."""
     return neighbours + max(8, min(3 * neighbours, 64))
 
 
-def relieve(demand: Demand, neighbours: int, slack: float) -> None:
+def relieve_suppliers(demand: Demand, neighbours: int, slack: float) -> None:
     """Let consumers move away from crowded suppliers, one after the other, while that helps much.
 
     Every consumer stays served: it mixes allocations that each serve it.  (C1)
     """
     before = np.inf
     while True:
-        demand.activate(demand.loads > HEADROOM * slack)
-        _relieve(demand.listed, demand.length, demand.flow, demand.loads, neighbours, HEADROOM * slack)
+        demand.activate(demand.loads > RELIEF_LOAD_SHARE * slack)
+        _relieve(demand.listed, demand.length, demand.flow, demand.loads, neighbours, RELIEF_LOAD_SHARE * slack)
         demand.total_up()
         over = float(np.maximum(demand.loads - slack, 0.0).sum())
-        if over == 0.0 or over > PROGRESS * before:
+        if over == 0.0 or over > MAX_EXCESS_RATIO * before:
             return
         before = over
 
@@ -312,7 +315,7 @@ def add_shares(met: Index, asked: Ints, share: Ints, who: Index, loads: Ints) ->
 def _add_rows(listed: Index, length: Ints, flow: Floats, sums: Floats) -> None:
     for a in range(len(length)):
         for e in range(length[a]):
-            add(sums, listed[a, e], flow[a, e])
+            add_compensated(sums, listed[a, e], flow[a, e])
 
 
 @light_kernel
@@ -322,9 +325,9 @@ def _sum_service(listed: Index, length: Ints, flow: Floats, neighbours: int) -> 
         sums[:] = 0.0
         most = 0.0
         for e in range(length[a]):
-            add(sums, 0, flow[a, e])
+            add_compensated(sums, 0, flow[a, e])
             most = max(most, flow[a, e])
-        add(total, 0, min(sums[0, 0] + sums[1, 0] - (neighbours - 1) * most, 1.0))
+        add_compensated(total, 0, min(sums[0, 0] + sums[1, 0] - (neighbours - 1) * most, 1.0))
     return float(total[0, 0] + total[1, 0])
 
 

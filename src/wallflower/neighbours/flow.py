@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.machine.jit import light_kernel
 from wallflower.neighbours.limits import check_neighbours
-from wallflower.neighbours.pairs import Index, Ints, Tree, grow_tree, lists
+from wallflower.neighbours.pairs import Index, Ints, Tree, index_points, list_neighbours
 
 Flags = NDArray[np.bool_]
 
@@ -25,7 +25,7 @@ def outlier_mass(points: ArrayLike, radius: float, neighbours: int, *, normalise
     2.0
     """
     check_neighbours(neighbours)
-    tree = grow_tree(points, radius, normalise=normalise)
+    tree = index_points(points, radius, normalise=normalise)
     return (tree.n * neighbours - largest_flow(tree, neighbours)) / neighbours
 
 
@@ -37,16 +37,16 @@ def largest_flow(tree: Tree, neighbours: int) -> int:
     """
     most = max(tree.n - 1, 0)
     width = min(most, 2 * neighbours + 6)
-    starts, near = _flatten(*lists(tree, width))
+    starts, near = _flatten(*list_neighbours(tree, width))
     cut = (np.diff(starts) == width) & (width < most)
     service = _Service(starts, near, min(neighbours, most))
     roomy = np.flatnonzero(service.given < service.most).astype(np.int32)
-    offers, takers = _flatten(*lists(tree, min(most, 16 * neighbours + 64), roomy))
+    offers, takers = _flatten(*list_neighbours(tree, min(most, 16 * neighbours + 64), roomy))
     starts, near = _add_pairs(starts, near, takers, np.repeat(roomy, np.diff(offers)))
     while (stuck := service.extend(starts, near, cut)).any():
         width = min(4 * width, most)
         who = np.flatnonzero(stuck).astype(np.int32)
-        longer, theirs = _flatten(*lists(tree, width, who))
+        longer, theirs = _flatten(*list_neighbours(tree, width, who))
         lengths = np.diff(longer)
         cut[who] = (lengths == width) & (width < most)
         starts, near = _add_pairs(starts, near, np.repeat(who, lengths), theirs)

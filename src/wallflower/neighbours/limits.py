@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 # How many points can stand around one, pairwise more than one radius apart: exact for strict distances up to three
 # dimensions [SW53], upper bounds on the kissing number above [OS79; Mus08; BV08; MV10; LdL24].
-KISSING: Final = (
+KISSING_NUMBERS: Final = (
     *(2, 5, 12, 24, 44, 78, 134, 240, 363, 553, 868, 1356),
     *(2066, 3177, 4858, 7320, 10978, 16406, 24417, 36195, 53524, 80810, 122351, 196560),
 )
@@ -148,8 +148,8 @@ def kissing_number(dimension: int) -> int:
     """
     if dimension < 1:
         raise ParameterError(f"dimension: {dimension!r} is below 1; choose at least one column.")
-    if dimension <= len(KISSING):
-        return KISSING[dimension - 1]
+    if dimension <= len(KISSING_NUMBERS):
+        return KISSING_NUMBERS[dimension - 1]
     share = _cap_share(dimension)
     return math.floor(min(1e15, 2 / share * (1 + 1e-9))) if share > 0 else 10**15
 

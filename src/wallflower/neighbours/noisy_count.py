@@ -12,67 +12,77 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower import progress
 from wallflower.data import TiledPoints
-from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate
+from wallflower.neighbours import extension, pairs
+from wallflower.neighbours import tiles as tiling
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 
-if TYPE_CHECKING:
-    import wallflower.neighbours.extension as _extension
-    import wallflower.neighbours.pairs as _near
-    import wallflower.neighbours.tiles.inliers as _tiles
-    import wallflower.neighbours.tiles.repair as _repair
-else:
-    _extension = Lazy("wallflower.neighbours.extension")
-    _near = Lazy("wallflower.neighbours.pairs")
-    _repair = Lazy("wallflower.neighbours.tiles.repair")
-    _tiles = Lazy("wallflower.neighbours.tiles.inliers")
-
 Floats = NDArray[np.float64]
-Records: TypeAlias = "Floats | TiledPoints | _near.Tree | _near.Graph"  # the last two know who is near already
+Records: TypeAlias = "Floats | TiledPoints | pairs.Tree | pairs.Graph"  # the last two know who is near already
 
 STEP: Final = Fraction(1, 128)
 GAP: Final = 1 / 256  # eta: how far the certified value may lie below E; two of them make one step of the grid
-SURE: Final = 0.95
-ENOUGH: Final[Mapping[int | None, int]] = {1: 2, 2: 6}  # (K) by columns: a slack of so many neighbours never binds
+CONFIDENCE: Final = 0.95
+CAPS_THAT_NEVER_BIND: Final[Mapping[int | None, int]] = {
+    1: 2,
+    2: 6,
+}  # (K) by columns: a slack of so many neighbours never binds
 
 
-def usual_slack(n: int, neighbours: int, loss: Loss, *, dimension: int | None = None) -> int:
+def size_cap(n: int, neighbours: int, loss: Loss, *, dimension: int | None = None) -> int:
     """A slack that suits tables of this size: the more records, the less noise matters.
 
     Bias falls fast as the slack grows, so a logarithm is enough. Where the number of columns is known to be one or two
     there is a slack beyond which nothing changes (K).
 
-    >>> usual_slack(50, 5, Loss("1")), usual_slack(5000, 5, Loss("1")), usual_slack(10**6, 5, Loss("1"))
+    >>> size_cap(50, 5, Loss("1")), size_cap(5000, 5, Loss("1")), size_cap(10**6, 5, Loss("1"))
     (2, 5, 10)
-    >>> usual_slack(10**6, 3, Loss("1"), dimension=1)
+    >>> size_cap(10**6, 3, Loss("1"), dimension=1)
     6
     """
     amount = float(loss.amount) if loss.kind is not Kind.ZCDP else math.sqrt(2 * float(loss.amount))
     wanted = max(2 if n * amount <= 100 else 3, round(math.log(n * amount) - 4))
-    return min(wanted, ENOUGH[dimension] * neighbours) if dimension in ENOUGH else wanted
+    return min(wanted, CAPS_THAT_NEVER_BIND[dimension] * neighbours) if dimension in CAPS_THAT_NEVER_BIND else wanted
 
 
-TEST_SHARES: Final = (Fraction(1, 7), Fraction(2, 7))  # of the loss: what a crowding test costs, the first that works
-TESTED_FACTORS: Final = (Fraction(6, 5), Fraction(1))  # by how much the noise may grow beside each: 7/5 in all
+class TestOffer(NamedTuple):
+    """A crowding test that the rule can make: what it costs, and what it leaves for a wider cap."""
+
+    share: Fraction  # of the loss
+    noise_factor: Fraction  # by how much the noise of a calm table may grow, besides what the share costs
+    false_growth: float  # of that noise: the most that a calm table pays for a cap that grows by chance
+    max_calm_share: float  # of the records: the test is made only if the cap can grow from there on
+    min_records: int
+
+
+# In order: the first that can tell calm from crowded is made. In all the noise of a calm table grows to 7/5. In a large
+# table the noise is a small part of any count, a cheaper test is sharp enough, and a narrow cap is slow: there it grows
+# to 3/2, and the cap grows sooner.
+TEST_OFFERS: Final = (
+    TestOffer(Fraction(1, 10), Fraction(27, 20), 0.2, 0.12, 50_000),
+    TestOffer(Fraction(1, 7), Fraction(6, 5), 0.06, 0.12, 0),
+    TestOffer(Fraction(2, 7), Fraction(1), 0.06, 0.6, 0),
+)
+USUAL_TEST_SHARE: Final = TEST_OFFERS[1].share
 UNTESTED_FACTOR: Final = Fraction(3, 2)  # by how much the noise may grow where no test can be afforded
-FROM_NEIGHBOURS: Final = 10  # with fewer neighbours an untested cap stays as it is: bias is rare
+MIN_NEIGHBOURS_OF_WIDER_CAP: Final = 10  # with fewer neighbours an untested cap stays as it is: bias is rare
 CALM_SHARE, LEAST_CALM_SHARE = 0.07, 0.012  # of the records: a crowding that goes without bias, by size of the table
 CALM_RECORDS: Final = 150  # records per neighbour: in larger tables less crowding goes without bias
 CALM_EXPONENT: Final = 0.55
 FIRST_SPAN, SECOND_SPAN = 0.15, 0.3  # of the records: over so much more crowding the cap grows halfway, and then to all
 BIAS_AT_FIFTH, BIAS_DECAY = 0.1, 16.0  # bias per crowded record at a cap of k/5, and its decay in cap over k: the study
 CROWDED_SHARE: Final = 0.36  # of the records have barely enough neighbours where 30 % of a uniform table are outliers
-FALSE_GROWTH: Final = 0.06  # of the noise: the most that a calm table pays for a cap that grows by chance
-LATEST_CALMS: Final = (0.12, 0.6)  # of the records: a test is made if the cap can grow from there on, by its cost
-LATEST_CALM_OF_FEW: Final = 0.45  # with fewer than FROM_NEIGHBOURS only the first test is made, and up to here
+MAX_CALM_SHARE_OF_FEW: Final = (
+    0.45  # with fewer than MIN_NEIGHBOURS_OF_WIDER_CAP only the first test is made, and up to here
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,34 +203,34 @@ def cap_rule(
     """
     if slack is not None:
         return CapRule(n=n, narrow=slack, wide=slack, test=None, numbers=loss, reason="asked for")
-    usual = usual or usual_slack(n, neighbours, loss, dimension=dimension)
+    usual = usual or size_cap(n, neighbours, loss, dimension=dimension)
     if neighbours <= usual:
         return CapRule(n=n, narrow=usual, wide=usual, test=None, numbers=loss, reason=PUBLIC_REASON)
-    for share, factor, latest in zip(TEST_SHARES, TESTED_FACTORS, LATEST_CALMS, strict=True):
-        narrow = _grown(usual, neighbours, factor, own)
+    for offer in (offer for offer in TEST_OFFERS if n >= offer.min_records):
+        narrow = _widen_cap(usual, neighbours, offer.noise_factor, own)
         if narrow == neighbours:
             return CapRule(n=n, narrow=narrow, wide=narrow, test=None, numbers=loss, reason=PUBLIC_REASON)
-        spent, left = split_for_test(loss, share)
+        spent, left = split_for_test(loss, offer.share)
         test = calibrate(crowding_sensitivity(neighbours), spent, step=STEP)
         rule = CapRule(
-            n=n, narrow=narrow, wide=neighbours, test=test, test_share=share, numbers=left, reason=TESTED_REASON
+            n=n, narrow=narrow, wide=neighbours, test=test, test_share=offer.share, numbers=left, reason=TESTED_REASON
         )
-        calm, is_few = _calm_crowding(rule, own), neighbours < FROM_NEIGHBOURS
-        if calm <= (LATEST_CALM_OF_FEW if is_few else latest):
+        calm, is_few = _calm_crowding(rule, own, offer.false_growth), neighbours < MIN_NEIGHBOURS_OF_WIDER_CAP
+        if calm <= (MAX_CALM_SHARE_OF_FEW if is_few else offer.max_calm_share):
             return replace(rule, calm=calm)
         if is_few:
             break
-    cap = _grown(usual, neighbours, UNTESTED_FACTOR, own) if neighbours >= FROM_NEIGHBOURS else usual
+    cap = _widen_cap(usual, neighbours, UNTESTED_FACTOR, own) if neighbours >= MIN_NEIGHBOURS_OF_WIDER_CAP else usual
     return CapRule(n=n, narrow=cap, wide=cap, test=None, numbers=loss, reason=PUBLIC_REASON)
 
 
-def _calm_crowding(rule: CapRule, own: int) -> float:
+def _calm_crowding(rule: CapRule, own: int, false_growth: float) -> float:
     """The least crowding from which the cap may grow so that on a calm table, where it grows by chance alone, the noise
-    grows by FALSE_GROWTH at most: the expected growth is the sum of the tails of its steps."""
+    grows by `false_growth` at most: the expected growth is the sum of the tails of its steps."""
     assert rule.test is not None
     error = rule.test.mean_error() / rule.n
     tails = 0.5 * float(np.exp(-np.array(rule.growth) / error).sum())
-    beyond = error * math.log(max(tails / (FALSE_GROWTH * (rule.narrow + own)), 1.0))
+    beyond = error * math.log(max(tails / (false_growth * (rule.narrow + own)), 1.0))
     return calm_share(rule.n, rule.wide) + beyond
 
 
@@ -241,16 +251,16 @@ def public_cap(n: int, neighbours: int, loss: Loss, *, dimension: int | None = N
     >>> public_cap(6000, 5, Loss("1")), public_cap(6000, 20, Loss("1"))
     (5, 8)
     """
-    usual = usual_slack(n, neighbours, loss, dimension=dimension)
-    grows = neighbours > usual and neighbours >= FROM_NEIGHBOURS
-    return _grown(usual, neighbours, UNTESTED_FACTOR, 1) if grows else usual
+    usual = size_cap(n, neighbours, loss, dimension=dimension)
+    grows = neighbours > usual and neighbours >= MIN_NEIGHBOURS_OF_WIDER_CAP
+    return _widen_cap(usual, neighbours, UNTESTED_FACTOR, 1) if grows else usual
 
 
 PUBLIC_REASON: Final = "from the number of records, the neighbours and the loss"
 TESTED_REASON: Final = "from the number of records, the neighbours, the loss and the released crowding"
 
 
-def _grown(usual: int, neighbours: int, factor: Fraction, own: int) -> int:
+def _widen_cap(usual: int, neighbours: int, factor: Fraction, own: int) -> int:
     """The cap whose noise is at most `factor` times the usual one; beyond `neighbours` it would gain little."""
     return max(usual, min(neighbours, math.floor(factor * (usual + own)) - own))
 
@@ -265,7 +275,7 @@ def join_widths(calm: float, crowded: float) -> str:
     return f"±{calm:.3g} (95 %{more})"
 
 
-def split_for_test(loss: Loss, share: Fraction = TEST_SHARES[0]) -> tuple[Loss, Loss]:
+def split_for_test(loss: Loss, share: Fraction = USUAL_TEST_SHARE) -> tuple[Loss, Loss]:
     """The loss of the crowding test, which needs no δ, and what is left.  (X)"""
     kind = Kind.PURE if loss.kind is Kind.APPROXIMATE else loss.kind
     left = Loss((1 - share) * loss.amount, delta=loss.delta, kind=loss.kind, neighbours=loss.neighbours)
@@ -316,27 +326,27 @@ def noisy_steps(
 def exact_steps(points: Records, radius: float, neighbours: int, slack: int, *, normalise: bool) -> int:
     """The number of outliers by the extension, in steps of the grid and without noise: not private."""
     if isinstance(points, TiledPoints):
-        n, reach = points.n, _near.squared_reach(radius, points.width, normalise=normalise)
-        with points.tile(size=_tiles.tile_size(points.width, neighbours)) as tiles:
-            bounds = _repair.certify_tiles(tiles, reach, neighbours, float(slack), GAP)  # (T)
+        n, reach = points.n, pairs.squared_reach(radius, points.width, normalise=normalise)
+        with points.tile(size=tiling.tile_size(points.width, neighbours)) as tiles:
+            bounds = tiling.certify_tiles(tiles, reach, neighbours, float(slack), GAP)  # (T)
     else:
-        tree = _near.grow_tree(points, radius, normalise=normalise) if isinstance(points, np.ndarray) else points
+        tree = pairs.index_points(points, radius, normalise=normalise) if isinstance(points, np.ndarray) else points
         n = tree.n
-        bounds = _extension.certify(tree, neighbours, float(slack), GAP)
+        bounds = extension.certify(tree, neighbours, float(slack), GAP)
     return math.floor((n - float(bounds.lower)) * STEP.denominator + 0.5)
 
 
 def exact_count(points: TiledPoints, radius: float, neighbours: int, *, normalise: bool) -> int:
     """The number of outliers of a table that is cut into tiles, without noise: not private."""
-    reach = _near.squared_reach(radius, points.width, normalise=normalise)
-    with points.tile(size=_tiles.tile_size(points.width, neighbours)) as tiles:
-        return points.n - int(_tiles.count_inliers(tiles, reach, neighbours))
+    reach = pairs.squared_reach(radius, points.width, normalise=normalise)
+    with points.tile(size=tiling.tile_size(points.width, neighbours)) as tiles:
+        return points.n - int(tiling.count_inliers(tiles, reach, neighbours))
 
 
-def whole(steps: Fraction, n: int) -> int:
+def round_to_records(steps: Fraction, n: int) -> int:
     """Steps of the grid as a number of records: post-processing.
 
-    >>> whole(Fraction(300), 367), whole(Fraction(-40), 367)
+    >>> round_to_records(Fraction(300), 367), round_to_records(Fraction(-40), 367)
     (2, 0)
     """
     return min(max(math.floor(steps * STEP + Fraction(1, 2)), 0), n)
@@ -345,5 +355,5 @@ def whole(steps: Fraction, n: int) -> int:
 def interval(value: int, n: int, law: Additive) -> tuple[int, int]:
     """The interval around a released number that covers the noise with 95 %. The truth is at most its upper end with
     97.5 %, always; for the extension, which may count too many, the lower end says nothing of the truth (A)."""
-    width = law.half_width(SURE) + 0.5
+    width = law.half_width(CONFIDENCE) + 0.5
     return max(0, math.ceil(value - width)), min(n, math.floor(value + width))

@@ -27,9 +27,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Index = NDArray[np.int32]
 
-LEAF = 32
-FEW = 128  # records: their neighbours are searched on one core
-MARGIN = 1e-9
+LEAF_RECORDS = 32
+MIN_PARALLEL_RECORDS = 128  # records: their neighbours are searched on one core
+BOX_MARGIN = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ def near(one: Floats, other: Floats, reach: float) -> bool:
     return total <= reach
 
 
-def plant(values: Floats, reach: float) -> Tree:
+def build_tree(values: Floats, reach: float) -> Tree:
     """Grow the tree over the rows of `values`."""
     n, dimension = values.shape
-    depth = max(0, int(np.ceil(np.log2(max(n, 1) / LEAF))))
+    depth = max(0, int(np.ceil(np.log2(max(n, 1) / LEAF_RECORDS))))
     leaves = 1 << depth
     starts = np.arange(leaves + 1, dtype=np.int64) * n // leaves
     order = np.arange(n, dtype=np.int64)
@@ -96,13 +96,13 @@ def plant(values: Floats, reach: float) -> Tree:
     return Tree(order, starts, low, high, blocks, reach)
 
 
-def grow_tree(points: ArrayLike, radius: float, *, normalise: bool) -> Tree:
+def index_points(points: ArrayLike, radius: float, *, normalise: bool) -> Tree:
     """The tree over the records, for one reach."""
-    values = matrix(points)
-    return plant(values, squared_reach(radius, values.shape[1], normalise=normalise))
+    values = as_matrix(points)
+    return build_tree(values, squared_reach(radius, values.shape[1], normalise=normalise))
 
 
-def matrix(points: ArrayLike) -> Floats:
+def as_matrix(points: ArrayLike) -> Floats:
     """The records as a finite matrix, one row each; a vector is one column."""
     values = np.asarray(points, dtype=np.float64)
     values = values[:, None] if values.ndim == 1 else values
@@ -115,18 +115,20 @@ def matrix(points: ArrayLike) -> Floats:
     return values
 
 
-def counts(tree: Tree | Graph, cap: int, of: Index | None = None) -> Ints:
+def count_neighbours(tree: Tree | Graph, cap: int, of: Index | None = None) -> Ints:
     """How many others are near each record (in tree order), counted up to `cap`; or of the records `of` alone."""
     if not isinstance(tree, Tree):
         return tree.counts(cap, of)
     who = np.arange(tree.n, dtype=np.int32) if of is None else of
     found = np.zeros(len(who), dtype=np.int64)
     nothing = np.empty((len(who), 0), dtype=np.int32)
-    on_all_cores(len(who), lambda a, b: _search(*_parts(tree), who[a:b], cap, nothing[a:b], found[a:b]), few=FEW)
+    on_all_cores(
+        len(who), lambda a, b: _search(*_parts(tree), who[a:b], cap, nothing[a:b], found[a:b]), few=MIN_PARALLEL_RECORDS
+    )
     return found
 
 
-def lists(tree: Tree | Graph, length: int, of: Index | None = None) -> tuple[Index, Ints]:
+def list_neighbours(tree: Tree | Graph, length: int, of: Index | None = None) -> tuple[Index, Ints]:
     """The first `length` neighbours met by each record, as positions in tree order, and how many those are.
 
     Records are met from the own leaf outwards and in cyclic order within a leaf, so that no record is met by
@@ -137,18 +139,24 @@ def lists(tree: Tree | Graph, length: int, of: Index | None = None) -> tuple[Ind
     who = np.arange(tree.n, dtype=np.int32) if of is None else of
     met = np.zeros((len(who), length), dtype=np.int32)
     found = np.zeros(len(who), dtype=np.int64)
-    on_all_cores(len(who), lambda a, b: _search(*_parts(tree), who[a:b], length, met[a:b], found[a:b]), few=FEW)
+    on_all_cores(
+        len(who), lambda a, b: _search(*_parts(tree), who[a:b], length, met[a:b], found[a:b]), few=MIN_PARALLEL_RECORDS
+    )
     return met, found
 
 
-def visit(tree: Tree, points: Floats, length: int, skip: Index) -> tuple[Index, Ints]:
+def find_near_points(tree: Tree, points: Floats, length: int, skip: Index) -> tuple[Index, Ints]:
     """The first `length` records near each of these points, which may come from elsewhere, and how many those are.
 
     A point that is record `skip[q]` of the tree itself does not meet that one; -1 for those that are not in it.
     """
     met = np.zeros((len(points), length), dtype=np.int32)
     found = np.zeros(len(points), dtype=np.int64)
-    on_all_cores(len(points), lambda a, b: _visit(*_parts(tree), points[a:b], skip[a:b], met[a:b], found[a:b]), few=FEW)
+    on_all_cores(
+        len(points),
+        lambda a, b: _visit(*_parts(tree), points[a:b], skip[a:b], met[a:b], found[a:b]),
+        few=MIN_PARALLEL_RECORDS,
+    )
     return met, found
 
 
@@ -359,9 +367,9 @@ def _reach_of(point: Floats, low: Floats, high: Floats, reach: float) -> int:
         far = max(-below, -above)
         nearest += gap * gap
         farthest += far * far
-    if nearest > reach * (1 + MARGIN):
+    if nearest > reach * (1 + BOX_MARGIN):
         return -1
-    return 1 if farthest < reach * (1 - MARGIN) else 0
+    return 1 if farthest < reach * (1 - BOX_MARGIN) else 0
 
 
 @light_kernel

@@ -13,42 +13,32 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower import progress
 from wallflower.data import TiledPoints
-from wallflower.engines import Tiles
+from wallflower.engines.engine import Tiles
 from wallflower.errors import ParameterError
-from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import choose_together
+from wallflower.neighbours import extension, flow, pairs
+from wallflower.neighbours import tiles as tiling
 from wallflower.neighbours.limits import check_radius, per_column
 from wallflower.neighbours.noisy_count import GAP, STEP
 from wallflower.noise import Noise
 
-if TYPE_CHECKING:
-    import wallflower.neighbours.extension as _extension
-    import wallflower.neighbours.flow as _flow
-    import wallflower.neighbours.pairs as _near
-    import wallflower.neighbours.tiles.inliers as _tiles
-    import wallflower.neighbours.tiles.repair as _repair
-else:
-    _extension = Lazy("wallflower.neighbours.extension")
-    _flow = Lazy("wallflower.neighbours.flow")
-    _near = Lazy("wallflower.neighbours.pairs")
-    _repair = Lazy("wallflower.neighbours.tiles.repair")
-    _tiles = Lazy("wallflower.neighbours.tiles.inliers")
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FINE: Final = 16  # radii in an octave, of a grid to choose from
-COARSE: Final = 2  # and where radii are wide, and nearly all of them leave no outlier
-SMALLEST, WIDE, LARGEST = 1 / 16, 4.0, 16.0  # of radii, where columns are scaled to a spread of 1
-MOST: Final = 2000  # radii of a grid
-SURE: Final = 30.0  # candidates whose error is this many times 2Δ/ε have a chance below e^-30 each, beside the best
+RADII_PER_OCTAVE: Final = 16  # radii in an octave, of a grid to choose from
+WIDE_RADII_PER_OCTAVE: Final = 2  # and where radii are wide, and nearly all of them leave no outlier
+SMALLEST_RADIUS, WIDE_RADIUS, LARGEST_RADIUS = 1 / 16, 4.0, 16.0  # of radii, where columns are scaled to a spread of 1
+MAX_RADII: Final = 2000  # radii of a grid
+NEGLIGIBLE_NATS: Final = (
+    30.0  # candidates whose error is this many times 2Δ/ε have a chance below e^-30 each, beside the best
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,30 +68,30 @@ class Tally:
     def steps(self, values: Floats, radius: float, most: int | None = None) -> int:
         """The outliers at one radius, in steps. With `most`, any number from there on where there are as many: the
         extension counts no fewer than there are, so nothing is decided where the curve is cut anyway.  (C)"""
-        tree = _near.plant(_near.matrix(values), self.squared_reach(radius, values.shape[1]))
+        tree = pairs.build_tree(pairs.as_matrix(values), self.squared_reach(radius, values.shape[1]))
         if self.slack is None:
-            return len(values) * self.neighbours - int(_flow.largest_flow(tree, self.neighbours))  # (C)
+            return len(values) * self.neighbours - int(flow.largest_flow(tree, self.neighbours))  # (C)
         if most is not None:
-            outliers = int(np.count_nonzero(_near.counts(tree, self.neighbours) < self.neighbours))
+            outliers = int(np.count_nonzero(pairs.count_neighbours(tree, self.neighbours) < self.neighbours))
             if outliers * self.unit >= most:
                 return outliers * self.unit
-        bounds = _extension.certify(tree, self.neighbours, float(self.slack), GAP)
+        bounds = extension.certify(tree, self.neighbours, float(self.slack), GAP)
         return math.floor((len(values) - float(bounds.lower)) * self.unit + 0.5)  # (C)
 
     def steps_of_tiles(self, tiles: Tiles, n: int, radius: float) -> int:
         """The same of `n` records that are cut into tiles."""
         assert self.slack is not None  # the outlier mass is refused before it is charged
         reach = self.squared_reach(radius, tiles.low.shape[1])
-        bounds = _repair.certify_tiles(tiles, reach, self.neighbours, float(self.slack), GAP)
+        bounds = tiling.certify_tiles(tiles, reach, self.neighbours, float(self.slack), GAP)
         return math.floor((n - float(bounds.lower)) * self.unit + 0.5)  # (C)
 
     def squared_reach(self, radius: float, width: int) -> float:
         """The reach of a search over so many coordinates."""
         reach, normalise = per_column(radius, self.columns or width, width, normalise=self.normalise)
-        return float(_near.squared_reach(reach, width, normalise=normalise))
+        return float(pairs.squared_reach(reach, width, normalise=normalise))
 
 
-def radius_grid(smallest: float, largest: float, fine: int = FINE) -> tuple[float, ...]:
+def radius_grid(smallest: float, largest: float, fine: int = RADII_PER_OCTAVE) -> tuple[float, ...]:
     """Public radii from the smallest to the largest, `fine` of them in an octave.
 
     >>> grid = radius_grid(0.5, 2.0, 2)
@@ -111,21 +101,24 @@ def radius_grid(smallest: float, largest: float, fine: int = FINE) -> tuple[floa
     check_radius(smallest)
     check_radius(largest)
     octaves = math.log2(largest / smallest)
-    if not octaves > 0 or octaves * fine > MOST:
+    if not octaves > 0 or octaves * fine > MAX_RADII:
         raise ParameterError(
-            f"smallest, largest: {smallest!r} and {largest!r} are not the ends of a grid of at most {MOST} radii; pass "
-            "the second above the first, and not too far."
+            f"smallest, largest: {smallest!r} and {largest!r} are not the ends of a grid of at most {MAX_RADII} radii; "
+            "pass the second above the first, and not too far."
         )
     return tuple(smallest * 2.0 ** (place / fine) for place in range(math.floor(octaves * fine + 1e-9) + 1))
 
 
-USUAL: Final = (*radius_grid(SMALLEST, WIDE), *radius_grid(WIDE, LARGEST, COARSE)[1:])
+DEFAULT_RADII: Final = (
+    *radius_grid(SMALLEST_RADIUS, WIDE_RADIUS),
+    *radius_grid(WIDE_RADIUS, LARGEST_RADIUS, WIDE_RADII_PER_OCTAVE)[1:],
+)
 
 
-def middle_of(radii: Sequence[float], place: int) -> float:
+def middle_radius(radii: Sequence[float], place: int) -> float:
     """Half a step beyond a radius of a grid: between it and the next the curve crosses what is wanted.  (E)
 
-    >>> middle_of((1.0, 4.0, 9.0), 1), middle_of((1.0, 4.0, 9.0), 2)
+    >>> middle_radius((1.0, 4.0, 9.0), 1), middle_radius((1.0, 4.0, 9.0), 2)
     (6.0, 9.0)
     """
     return math.sqrt(radii[place] * radii[min(place + 1, len(radii) - 1)])
@@ -149,7 +142,7 @@ def outlier_curve(
         def look(place: int) -> int:
             return min(max(steps(radii[place]), least), most)
 
-        found = fall(look, len(radii), step)
+        found = evaluate_falling(look, len(radii), step)
     return np.minimum.accumulate(np.array(found, dtype=np.int64))
 
 
@@ -167,7 +160,7 @@ def _looks(points: Floats | TiledPoints, tally: Tally, most: int) -> Iterator[Ca
     if not isinstance(points, TiledPoints):
         yield lambda radius: tally.steps(points, radius, most)
         return
-    with points.tile(size=_tiles.tile_size(points.width, tally.neighbours)) as tiles, progress.hush():
+    with points.tile(size=tiling.tile_size(points.width, tally.neighbours)) as tiles, progress.hush():
         yield lambda radius: tally.steps_of_tiles(tiles, points.n, radius)
 
 
@@ -175,11 +168,13 @@ def _number_of(points: Floats | TiledPoints) -> int:
     return points.n if isinstance(points, TiledPoints) else len(points)
 
 
-def fall(look: Callable[[int], int], size: int, step: Callable[[int], object] = lambda count: None) -> list[int]:
+def evaluate_falling(
+    look: Callable[[int], int], size: int, step: Callable[[int], object] = lambda count: None
+) -> list[int]:
     """The values of a falling function at 0 … size-1, asked for only where its ends differ.  (C)
 
     >>> asked = []
-    >>> fall(lambda place: asked.append(place) or (9 if place < 6 else 2), 9), len(asked)
+    >>> evaluate_falling(lambda place: asked.append(place) or (9 if place < 6 else 2), 9), len(asked)
     ([9, 9, 9, 9, 9, 9, 2, 2, 2], 5)
     """
     found: list[int | None] = [None] * size
@@ -253,13 +248,13 @@ def pick_radii(
     targets = [target_steps(share, n, tally) for share in shares]
     errors = [np.minimum(radius_errors(curve, target), reach) for target in targets]
     places = choose_together(errors, sensitivity=tally.sensitivity, epsilon=epsilon, noise=noise)
-    return [middle_of(radii, place) for place in places]
+    return [middle_radius(radii, place) for place in places]
 
 
 def count_curve(values: Floats, radii: Sequence[float], neighbours: int, *, normalise: bool) -> list[int]:
     """How many outliers there are at each radius, without privacy."""
-    trees = (_near.grow_tree(values, radius, normalise=normalise) for radius in radii)
-    return [int(np.count_nonzero(_near.counts(tree, neighbours) < neighbours)) for tree in trees]
+    trees = (pairs.index_points(values, radius, normalise=normalise) for radius in radii)
+    return [int(np.count_nonzero(pairs.count_neighbours(tree, neighbours) < neighbours)) for tree in trees]
 
 
 def read_share(share: object, name: str = "share") -> Fraction:
@@ -285,5 +280,5 @@ def target_steps(share: Fraction, n: int, tally: Tally) -> int:
 
 def error_reach(tally: Tally, radii: int, shares: int, epsilon: Fraction) -> int:
     """Errors beyond this count as this: radii that have it are chosen less than once in e^30 times, all together."""
-    nats = SURE + shares * math.log(radii)
+    nats = NEGLIGIBLE_NATS + shares * math.log(radii)
     return math.ceil(2 * tally.sensitivity * nats / float(epsilon))

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.machine.jit import light_kernel
-from wallflower.neighbours.pairs import Floats, Graph, Index, Ints, Tree, counts, lists
-from wallflower.neighbours.programme import Contest, decide
+from wallflower.neighbours.pairs import Floats, Graph, Index, Ints, Tree, count_neighbours, list_neighbours
+from wallflower.neighbours.transport import TransportLP, solve_transport
 
 Flags = NDArray[np.bool_]
 
-BATCH = 4_000  # edges: small contests are decided together
+EDGES_PER_BATCH = 4_000  # edges: small contests are decided together
 LIST_CELLS = 1 << 25
-CUTS = (0.0, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3)
+PRICE_CUTS = (0.0, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Region:
 
     def join(self, new: Index) -> None:
         """Take these consumers into the region."""
-        consumer, supplier = neighbourhoods(self.tree, new)
+        consumer, supplier = list_all_neighbours(self.tree, new)
         self.consumer = np.concatenate([self.consumer, len(self.who) + consumer])
         self.supplier = np.concatenate([self.supplier, supplier])
         self.who = np.concatenate([self.who, new])
@@ -99,7 +99,9 @@ class Region:
         who = who[np.argsort(label[who], kind="stable")]
         edges = np.cumsum(np.diff(starts)[who])
         change = np.flatnonzero(np.diff(label[who])) + 1
-        cuts = change[np.flatnonzero(np.diff(edges[change - 1] // BATCH, prepend=0))] if len(change) else change
+        cuts = (
+            change[np.flatnonzero(np.diff(edges[change - 1] // EDGES_PER_BATCH, prepend=0))] if len(change) else change
+        )
         for part in np.split(who, cuts) if len(who) else []:
             part = np.sort(part)
             mine = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in part])
@@ -107,10 +109,10 @@ class Region:
             renamed = np.searchsorted(part, self.consumer[mine])
             spare = np.bincount(renamed[~contested], minlength=len(part))
             kinds, mapped = np.unique(local[mine[contested]], return_inverse=True)
-            contest = Contest(
+            contest = TransportLP(
                 renamed[contested], mapped, spare, rooms[kinds], self.neighbours, self._addresses(names[kinds])
             )
-            verdict = decide(contest, total * len(part) / len(who))
+            verdict = solve_transport(contest, total * len(part) / len(who))
             self.cap[part] = verdict.cap
             self.flow[mine] = verdict.cap[renamed]
             self.flow[mine[contested]] = verdict.flow
@@ -123,9 +125,9 @@ class Region:
         """What the consumers of the region get from the room, flows cut down to what fits: feasible whatever the
         solver said."""
         flow = np.clip(self.flow, 0.0, self.cap[self.consumer])
-        load = total(self.supplier, flow, self.tree.n)
+        load = sum_by_index(self.supplier, flow, self.tree.n)
         fit = np.where(load > room, np.maximum(room, 0.0) / np.maximum(load, 1e-300), 1.0)
-        got = total(self.consumer, flow * fit[self.supplier], len(self.who))
+        got = sum_by_index(self.consumer, flow * fit[self.supplier], len(self.who))
         return float(np.clip(got - (self.neighbours - 1) * self.cap, 0.0, 1.0).sum())
 
     def dearest(self, slack: float | Floats) -> tuple[float, Floats, Floats]:
@@ -133,14 +135,14 @@ class Region:
         the least they can pay; also the prices, small ones cut, and what each consumer saves. Whose neighbours are not
         all known is not held to save anything.  (C4)"""
         priced = np.flatnonzero(self.prices > 0).astype(np.int32)
-        row, consumer = neighbourhoods(self.tree, priced)
+        row, consumer = list_all_neighbours(self.tree, priced)
         order = np.lexsort((self.prices[priced[row]], consumer))
         who, starts = np.unique(consumer[order], return_index=True)
         price = self.prices[priced[row]][order]
         starts = np.append(starts, len(price))
-        near = counts(self.tree, int(np.diff(starts).max(initial=0)) + self.neighbours, who.astype(np.int32))
+        near = count_neighbours(self.tree, int(np.diff(starts).max(initial=0)) + self.neighbours, who.astype(np.int32))
         best = (np.inf, self.prices, self.prices)
-        for cut in CUTS:
+        for cut in PRICE_CUTS:
             kept = np.where(self.prices > cut, self.prices, 0.0)
             least = np.zeros(self.tree.n)
             least[who] = _least(starts, np.where(price > cut, price, 0.0), near, self.neighbours)
@@ -152,18 +154,18 @@ class Region:
         return best
 
 
-def neighbourhoods(tree: Tree | Graph, who: Index) -> tuple[Ints, Index]:
+def list_all_neighbours(tree: Tree | Graph, who: Index) -> tuple[Ints, Index]:
     """All neighbours of these records: pairs (row of `who`, neighbour), in order of rows."""
-    found = counts(tree, tree.n, who)
+    found = count_neighbours(tree, tree.n, who)
     widest = max(1, int(found.max(initial=1)))
     near = [np.empty(0, dtype=np.int32)]
     for some in np.array_split(who, 1 + len(who) * widest // LIST_CELLS):
-        met, have = lists(tree, widest, some)
+        met, have = list_neighbours(tree, widest, some)
         near.append(met[np.arange(widest) < have[:, None]])
     return np.repeat(np.arange(len(who)), found), np.concatenate(near)
 
 
-def total(index: Index | Ints, amounts: Floats, size: int) -> Floats:
+def sum_by_index(index: Index | Ints, amounts: Floats, size: int) -> Floats:
     """The amounts that share an index, added up so that rounding does not grow with their number.  (F)"""
     sums = np.zeros((2, size))
     _add_all(index, amounts, sums)
@@ -173,11 +175,11 @@ def total(index: Index | Ints, amounts: Floats, size: int) -> Floats:
 @light_kernel
 def _add_all(index: Index | Ints, amounts: Floats, sums: Floats) -> None:
     for e in range(len(index)):
-        add(sums, index[e], amounts[e])
+        add_compensated(sums, index[e], amounts[e])
 
 
 @light_kernel
-def add(sums: Floats, at: int, amount: float) -> None:
+def add_compensated(sums: Floats, at: int, amount: float) -> None:
     """Add to `sums[0, at]`, and what rounding took to `sums[1, at]` [Neu74]."""
     before = sums[0, at]
     after = before + amount

@@ -21,23 +21,27 @@ from wallflower.schema import Column
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FINE: Final = 16  # bins in an octave
-LOWEST, HIGHEST = -20, 40  # the octaves that bins cover
-BINS: Final = (HIGHEST - LOWEST) * FINE
-PAIRED: Final = 2**22  # records: of a longer table a part of this size is paired, which says as much of its spreads
+BINS_PER_OCTAVE: Final = 16  # bins in an octave
+LOWEST_OCTAVE, HIGHEST_OCTAVE = -20, 40  # the octaves that bins cover
+BINS: Final = (HIGHEST_OCTAVE - LOWEST_OCTAVE) * BINS_PER_OCTAVE
+MAX_PAIRED_RECORDS: Final = (
+    2**22
+)  # records: of a longer table a part of this size is paired, which says as much of its spreads
 DIVISORS: Final = {Fraction(1, 2): 0.9538725524, Fraction(3, 4): 1.6268277866}  # of a normal column of spread 1
 
 
 def _root(power: int) -> float:
     """2^(power/16) from whole numbers alone, so that every machine has the same bins."""
-    found = 2**power << FINE * 60
+    found = 2**power << BINS_PER_OCTAVE * 60
     for _ in range(4):
         found = math.isqrt(found)
     return math.ldexp(found, -60)
 
 
-_ROOTS: Final = [_root(power) for power in range(FINE)]
-EDGES: Final = np.array([math.ldexp(_ROOTS[i % FINE], LOWEST + i // FINE) for i in range(BINS)])
+_ROOTS: Final = [_root(power) for power in range(BINS_PER_OCTAVE)]
+EDGES: Final = np.array(
+    [math.ldexp(_ROOTS[i % BINS_PER_OCTAVE], LOWEST_OCTAVE + i // BINS_PER_OCTAVE) for i in range(BINS)]
+)
 
 
 def bins_of(differences: ArrayLike) -> Ints:
@@ -49,18 +53,18 @@ def bins_of(differences: ArrayLike) -> Ints:
     return np.searchsorted(EDGES, np.asarray(differences, dtype=np.float64), side="right").astype(np.int64)
 
 
-def value_of(place: int) -> float:
+def middle_of_bin(place: int) -> float:
     """The middle of a bin, as ratios go.
 
-    >>> round(value_of(321), 7)
+    >>> round(middle_of_bin(321), 7)
     1.0218971
     """
-    return float(2.0 ** (LOWEST + (place - 0.5) / FINE))
+    return float(2.0 ** (LOWEST_OCTAVE + (place - 0.5) / BINS_PER_OCTAVE))
 
 
 def pairing_size(n: int) -> int:
     """How many of so many records are paired, but for one that may be left over."""
-    return min(n, PAIRED)
+    return min(n, MAX_PAIRED_RECORDS)
 
 
 def pair_up(n: int, noise: Noise) -> tuple[Ints, Ints]:
@@ -113,7 +117,7 @@ def gap_counts(points: Points | TiledPoints, groups: list[list[int]], pairs: tup
     return counts
 
 
-def errors_of(found: Ints, share: Fraction, columns: int) -> Ints:
+def quantile_errors(found: Ints, share: Fraction, columns: int) -> Ints:
     """By how many pairs each bin 1 … 960 misses a quantile of what is not 0, of so many pooled columns.  (S)"""
     top, bottom = share.numerator, share.denominator
     upto = np.cumsum(found[1:])
@@ -123,10 +127,10 @@ def errors_of(found: Ints, share: Fraction, columns: int) -> Ints:
     return rounded
 
 
-def candidates(widest: float | None, step: float | None) -> range:
+def candidate_bins(widest: float | None, step: float | None) -> range:
     """The bins that a difference can be in: all, or those between a public step and a public range.
 
-    >>> len(candidates(None, None)), len(candidates(1000.0, 1.0))
+    >>> len(candidate_bins(None, None)), len(candidate_bins(1000.0, 1.0))
     (960, 161)
     """
     margin = 1e-9  # covers the rounding of scaled differences
@@ -137,14 +141,14 @@ def candidates(widest: float | None, step: float | None) -> range:
 
 def bins_within(points: Points | TiledPoints, members: list[int]) -> range:
     """The bins that a difference of these columns can be in, by what is public of them."""
-    known = [facts_at(points, at) for at in members]
+    known = [column_facts(points, at) for at in members]
     bounds = [(c.high - c.low) / c.scale if c.low is not None and c.high is not None else None for c in known]
     steps = [1 / c.scale if c.integer else None for c in known]
     widest = max((width for width in bounds if width is not None), default=None) if all(bounds) else None
-    return candidates(widest, min((step for step in steps if step), default=None) if all(steps) else None)
+    return candidate_bins(widest, min((step for step in steps if step), default=None) if all(steps) else None)
 
 
-def facts_at(points: Points | TiledPoints, at: int) -> Column:
+def column_facts(points: Points | TiledPoints, at: int) -> Column:
     """What is public of a column."""
     (found,) = points.schema.only([points.columns[at]]).columns or ()
     return found

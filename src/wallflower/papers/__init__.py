@@ -6,11 +6,13 @@ imports it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from wallflower.errors import SourceError
 from wallflower.machine.lazy import load
 
 
@@ -20,7 +22,12 @@ def _reproduce(module: str, folder: Path, quick: bool, say: Callable[[str], None
 
 
 def _measure(module: str, folder: Path, quick: bool, say: Callable[[str], None]) -> Iterable[Path]:
-    paths: Iterable[Path] = load(f"wallflower.papers.studies.{module}").study(folder, quick, say)
+    root = Path(__file__).parents[3]
+    if not (root / "studies").is_dir():
+        raise SourceError("study: studies are part of the repository, not of the package. Run it from a checkout.")
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+    paths: Iterable[Path] = load(f"studies.{module}").study(folder, quick, say)
     return paths
 
 

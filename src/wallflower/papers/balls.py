@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.neighbours.pairs import MARGIN, Floats, Ints
+from wallflower.neighbours.pairs import BOX_MARGIN, Floats, Ints
 from wallflower.queries.count.sensitivity import sweep, window
 
 
@@ -20,7 +20,7 @@ def heaviest_ball(points: Floats, reach: float) -> int:
     >>> heaviest_ball(np.array([[0.0, 0, 0], [2, 0, 0], [0, 0, 9]]), 1.0)
     2
     """
-    wide = reach * (1 + MARGIN) ** 2  # what touches is held, whatever rounding says
+    wide = reach * (1 + BOX_MARGIN) ** 2  # what touches is held, whatever rounding says
     if len(points) == 0:
         return 0
     match points.shape[1]:

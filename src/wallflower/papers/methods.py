@@ -17,7 +17,7 @@ from wallflower.neighbours.limits import global_bound
 from wallflower.papers import printed
 from wallflower.papers.data.tables import Sample
 from wallflower.privacy import Loss
-from wallflower.queries.count import Count
+from wallflower.queries.count.at_radius import OneSidedCount
 from wallflower.queries.count.sensitivity import smooth_bound
 
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9")
@@ -109,7 +109,7 @@ def _global_laplace(sample: Sample, epsilon: str) -> float:
 
 
 def _extension(sample: Sample, epsilon: str) -> float:
-    query = Count(neighbours=sample.neighbours, radius=sample.radius, loss=Loss(epsilon))
+    query = OneSidedCount(neighbours=sample.neighbours, radius=sample.radius, loss=Loss(epsilon))
     return query.noise(sample.n, sample.dimension).deviation()
 
 

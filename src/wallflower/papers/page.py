@@ -8,18 +8,13 @@ from dataclasses import dataclass
 from html import escape, unescape
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import matplotlib as _matplotlib
 from wallflower.papers.facts import Comparison
 from wallflower.papers.methods import INVALID, NOT_PRIVATE
 from wallflower.papers.panels import STYLE, Panel, draw_panels
-from wallflower.report.drawing import svg
-
-if TYPE_CHECKING:
-    import matplotlib as _matplotlib
-else:
-    _matplotlib = Lazy("matplotlib")
+from wallflower.report.plots import svg
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from wallflower.machine.lazy import Lazy
+from wallflower.drawing.palette import ACCENT, INK, QUIET
+from wallflower.machine.heavy import matplotlib as _matplotlib
+from wallflower.machine.heavy import matplotlib_figure as _figures
+from wallflower.machine.heavy import matplotlib_ticker as _ticker
 from wallflower.papers.methods import CurveLabel
-from wallflower.report.colours import ACCENT, INK, QUIET
-
-if TYPE_CHECKING:
-    import matplotlib as _matplotlib
-    import matplotlib.figure as _figures
-    import matplotlib.ticker as _ticker
-else:
-    _matplotlib = Lazy("matplotlib")
-    _figures = Lazy("matplotlib.figure")
-    _ticker = Lazy("matplotlib.ticker")
 
 WRONG: Final = "#d9480f"
 STYLE: Final[Any] = {

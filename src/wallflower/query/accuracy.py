@@ -22,6 +22,7 @@ from wallflower.errors import ParameterError
 from wallflower.machine.lazy import Lazy
 from wallflower.schema import Schema
 from wallflower.schema.columns import list_names
+from wallflower.text import Message, join, t
 
 if TYPE_CHECKING:
     import numpy as _np
@@ -74,10 +75,23 @@ class Quality:
         """The quality that `to_json` described."""
         return cls(stored["noise"], stored["rule"], stored["interval"], tuple(stored["conditions"]))
 
+    @property
+    def text(self) -> Message:
+        """The conditions to check first, and the noise, in sentences."""
+        noise = t("{noise}: {rule}.", noise=_NOISE_TEXTS[self.noise], rule=self.rule)
+        if not self.conditions:
+            return noise
+        return t("Check first: {conditions} {noise}", conditions=join(" ", self.conditions), noise=noise)
+
     def __str__(self) -> str:
-        checks = f"{CHECK_FIRST}: {' '.join(self.conditions)} " if self.conditions else ""
-        noise = self.noise.capitalize() if checks else self.noise
-        return f"{checks}{noise}: {self.rule}"
+        return self.text
+
+
+_NOISE_TEXTS: Final[Mapping[NoiseLabel, Message]] = {
+    "low noise": t("Low noise"),
+    "moderate noise": t("Moderate noise"),
+    "mostly noise": t("Mostly noise"),
+}
 
 
 # Noise
@@ -104,21 +118,31 @@ def label_errors(share: float) -> NoiseLabel:
     return "low noise" if share <= LOW[0] else "moderate noise" if share <= MODERATE[0] else "mostly noise"
 
 
+_COUNT: Final = t("the count")
+
+
 def rate_number(
     half_width: float,
     *,
     number: float,
     records: float,
     interval: ProofLabel,
-    name: str = "the count",
+    name: str = _COUNT,
     conditions: tuple[str, ...] = (),
 ) -> Quality:
     """The quality of one released number."""
     of_number, of_records = half_width / max(1.0, number), half_width / max(1.0, records)
-    rule = (
-        f"the noise (±{half_width:.3g}, 95 %) is {percent(of_number)} of {name} and {percent(of_records)} of the "
-        f"records; low noise is at most {percent(LOW[0])} and {percent(LOW[1])}, moderate noise {percent(MODERATE[0])} "
-        f"and {percent(MODERATE[1])}"
+    rule = t(
+        "the noise (±{half_width:.3g}, 95 %) is {of_number} of {name} and {of_records} of the records; low noise is at "
+        "most {low} and {low_of_records}, moderate noise {moderate} and {moderate_of_records}",
+        half_width=half_width,
+        of_number=percent(of_number),
+        name=name,
+        of_records=percent(of_records),
+        low=percent(LOW[0]),
+        low_of_records=percent(LOW[1]),
+        moderate=percent(MODERATE[0]),
+        moderate_of_records=percent(MODERATE[1]),
     )
     return Quality(label_noise(half_width, number=number, records=records), rule, interval, conditions)
 
@@ -130,9 +154,17 @@ def rate_groups(
     labels = [label_noise(half_width, number=number, records=size) for number, size in groups]
     order: tuple[NoiseLabel, ...] = ("mostly noise", "moderate noise", "low noise")
     worst: NoiseLabel = next((label for label in order if label in labels), "mostly noise")
-    counted = ", ".join(f"{label} in {labels.count(label):,}" for label in reversed(order) if label in labels)
-    noise = f"the noise (±{half_width:.3g}, 95 %) beside the count and the size of each group"
-    rule = f"{noise}: {counted} of {len(labels):,} groups"
+    counted = [
+        t("{noise} in {n:,}", noise=_NOISE_TEXTS[noise], n=labels.count(noise))
+        for noise in reversed(order)
+        if noise in labels
+    ]
+    rule = t(
+        "the noise (±{half_width:.3g}, 95 %) beside the count and the size of each group: {counted} of {n:,} groups",
+        half_width=half_width,
+        counted=join(", ", counted),
+        n=len(labels),
+    )
     return Quality(worst, rule, interval, conditions)
 
 
@@ -143,15 +175,16 @@ def rate_errors(
     return Quality(label_errors(share), rule, interval, conditions)
 
 
-def percent(share: float) -> str:
+def percent(share: float) -> Message:
     """A share for readers, never rounded to nothing.
 
     >>> percent(1.0909), percent(0.0654), percent(0.00004), percent(0.0)
     ('109 %', '6.5 %', 'under 0.1 %', '0 %')
     """
     if 0 < share < 0.001:
-        return "under 0.1 %"
-    return f"{100 * share:,.0f} %" if share >= 0.1 or share == 0 else f"{100 * share:.1f} %"
+        return t("under {share} %", share=0.1)
+    percentage = 100 * share
+    return t("{share:,.0f} %", share=percentage) if share >= 0.1 or share == 0 else t("{share:.1f} %", share=percentage)
 
 
 # Conditions
@@ -174,7 +207,10 @@ def check_distances(points: DistanceColumns, scale: object = None) -> tuple[str,
     found = []
     if likely := [name for name in names if is_identifier_like(name) and not _is_label(known.get(name))]:
         found.append(
-            f"{list_names(likely)} looks like an identifier and takes part in distances: leave it out of `columns`."
+            t(
+                "{names} looks like an identifier and takes part in distances: remove it from `columns`.",
+                names=list_names(likely),
+            )
         )
     if scale is not None or len(names) < 2:
         return tuple(found)
@@ -188,15 +224,28 @@ def check_distances(points: DistanceColumns, scale: object = None) -> tuple[str,
     ]
     measures = {known[name].measure if name in known else "" for name in names}
     if bare and (len(measures) > 1 or not all(measures)):
-        which = "no column has a scale" if len(bare) == len(names) else f"no scale is stated for {list_names(bare)}"
+        if len(bare) == len(names):
+            which = t("no column has a scale")
+        else:
+            which = t("no scale is stated for {names}", names=list_names(bare))
         found.append(
-            f"Nothing public says how the columns compare: {which}. If units differ, release `scale` first, or state a "
-            "scale or bounds in the schema."
+            t(
+                "Nothing public says how the columns compare: {which}. If units differ, release `scale` first, or "
+                "state a scale or bounds in the schema.",
+                which=which,
+            )
         )
     wide, narrow = max(reaches, key=reaches.__getitem__, default=""), min(reaches, key=reaches.__getitem__, default="")
     if not bare and reaches and reaches[wide] > UNLIKE_RANGES * reaches[narrow]:
-        times = f"{wide} reaches over {reaches[wide] / reaches[narrow]:,.0f} times the public range of {narrow}"
-        found.append(f"{times}, so distances are nearly those of {wide} alone: give each column a scale in the schema.")
+        found.append(
+            t(
+                "{wide} reaches over {times:,.0f} times the public range of {narrow}, so distances are nearly those of "
+                "{wide} alone: give each column a scale in the schema.",
+                wide=wide,
+                narrow=narrow,
+                times=reaches[wide] / reaches[narrow],
+            )
+        )
     return tuple(found)
 
 
@@ -208,7 +257,7 @@ def _scale_of(known: Mapping[str, Any], name: str) -> float:
     return float(known[name].scale) if name in known else 1.0
 
 
-def show_chance(share: float) -> str:
+def show_chance(share: float) -> Message:
     """A share in words, never rounded to all, and to none only where it is 0. A float of 1 is a chance just below 1.
 
     >>> show_chance(0.9313), show_chance(0.00049), show_chance(0.99997), show_chance(1.0)
@@ -217,10 +266,10 @@ def show_chance(share: float) -> str:
     'under 0.01%'
     """
     if share > 0.999:
-        return "over 99.9%"
+        return t("over {share:.1%}", share=0.999)
     if 0 < share < 0.0001:
-        return "under 0.01%"
-    return f"{share:.1%}" if share >= 0.001 or share == 0 else f"{100 * share:.2g}%"
+        return t("under {share:.2%}", share=0.0001)
+    return t("{share:.1%}", share=share) if share >= 0.001 or share == 0 else t("{share:.2g}%", share=100 * share)
 
 
 def check_slack_size(
@@ -233,28 +282,50 @@ def check_slack_size(
     """
     if slack is None or neighbours < SLACK_NEIGHBOURS or slack >= neighbours:
         return ()
-    which = f"The slack may be as low as {slack}," if is_least else f"A slack of {slack} is"
-    words = f"{which} below the {neighbours} neighbours: the count may be far too high."
+    if is_least:
+        bias = t(
+            "The slack may be as low as {slack}, below the {neighbours} neighbours: the count may be far too high.",
+            slack=slack,
+            neighbours=neighbours,
+        )
+    else:
+        bias = t(
+            "A slack of {slack} is below the {neighbours} neighbours: the count may be far too high.",
+            slack=slack,
+            neighbours=neighbours,
+        )
     if wide_noise is None:
-        return (f"{words} Ask with a slack of {neighbours}, or fewer neighbours.",)
-    price = f"A slack of {neighbours} rarely has this bias; its noise is within ±{wide_noise:,.3g} (95 %)."
-    return (f"{words} {price} Ask with it, or with fewer neighbours.",)
+        remedy = t("Ask with a slack of {neighbours}, or fewer neighbours.", neighbours=neighbours)
+    else:
+        remedy = t(
+            "A slack of {neighbours} rarely has this bias; its noise is within ±{noise:,.3g} (95 %). Ask with it, or "
+            "with fewer neighbours.",
+            neighbours=neighbours,
+            noise=wide_noise,
+        )
+    return (join(" ", (bias, remedy)),)
 
 
 def check_share(share: Fraction, count: int, records: int, reach: float) -> tuple[str, ...]:
     """The condition that a wanted share was not met: the released count is further off than its noise explains."""
     if abs(count - float(share * records)) <= reach:
         return ()
-    asked, got = percent(float(share)), percent(count / max(1, records))
-    missed = f"{asked} was asked for, about {got} came out: the drawn radius does not have the share."
-    return (f"{missed} Scale the columns, or ask for another share.",)
+    missed = t(
+        "{wanted} was asked for, about {released} came out: the drawn radius does not have the share. Scale the "
+        "columns, or ask for another share.",
+        wanted=percent(float(share)),
+        released=percent(count / max(1, records)),
+    )
+    return (missed,)
 
 
 def unverified_share(radii: Sequence[float]) -> str:
     """The condition under which a radius that is drawn for a share has any accuracy at all."""
-    return (
-        f"Nothing verifies that the share is crossed between the radii {min(radii):.3g} and {max(radii):.3g}; else the "
-        "radius is drawn at random. Count at the radius to see, or ask for the count with the share at once."
+    return t(
+        "Nothing verifies that the share is crossed between the radii {low:.3g} and {high:.3g}; else the radius is "
+        "drawn at random. Count at the radius to see, or ask for the count with the share at once.",
+        low=min(radii),
+        high=max(radii),
     )
 
 
@@ -359,15 +430,29 @@ class Comparison:
         return self.p_value <= 1 - CONFIDENCE
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The comparison as a sentence; it ranks only where the test supports that."""
         (one, count), (other, rest) = sorted((self.first, self.second), key=lambda each: -each[1])
-        told = f"{one} {count:,}, {other} {rest:,}"
-        chance = f"p = {self.p_value:.2g}" if self.p_value >= 1e-6 else "p < 0.000001"
+        chance = t("p = {p:.2g}", p=self.p_value) if self.p_value >= 1e-6 else t("p < {p:.6f}", p=1e-6)
         if not self.is_beyond_noise:
-            return f"{told}: the difference is within the noise ({chance})."
-        higher = f"{told}: the count of {one} is higher by more than the noise explains ({chance})."
-        return f"{higher} {self.note}".rstrip()
+            return t(
+                "{one} {count:,}, {other} {rest:,}: the difference is within the noise ({chance}).",
+                one=one,
+                count=count,
+                other=other,
+                rest=rest,
+                chance=chance,
+            )
+        higher = t(
+            "{one} {count:,}, {other} {rest:,}: the count of {one} is higher by more than the noise explains "
+            "({chance}).",
+            one=one,
+            count=count,
+            other=other,
+            rest=rest,
+            chance=chance,
+        )
+        return join(" ", (higher, self.note)) if self.note else higher
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, the p-value and the sentence, as plain JSON."""
@@ -376,11 +461,11 @@ class Comparison:
             "second": list(self.second),
             "p_value": self.p_value,
             "is_beyond_noise": self.is_beyond_noise,
-            "words": self.words,
+            "text": self.text,
         }
 
     def __str__(self) -> str:
-        return self.words
+        return self.text
 
 
 def compare_numbers(
@@ -409,7 +494,7 @@ def rank_highest(counts: Iterable[tuple[str, int]], law: NoiseLaw) -> tuple[str,
     return (found[0][0], p_value) if p_value <= 1 - CONFIDENCE else None
 
 
-OVERCOUNT: Final = "Overcounting is not covered: the mechanism may count too many in either."
+OVERCOUNT: Final = t("Overcounting is not covered: the mechanism may count too many in either.")
 
 
 def comparable_law(extras: Mapping[str, Any], what: str) -> NoiseLaw:

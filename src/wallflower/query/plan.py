@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
+from wallflower.machine.lazy import load
 from wallflower.privacy import Loss
-from wallflower.query.accuracy import CHECK_FIRST, Quality
+from wallflower.query.accuracy import Quality
+from wallflower.text import Message, t
 
 Scale = Literal["log", "linear"]
 
@@ -27,7 +31,7 @@ class Option:
     note: str = ""
 
 
-class PlanArtist(Protocol):
+class PlanRenderer(Protocol):
     """Who shows plans: `report.plans`, as `wallflower/__init__.py` says."""
 
     def text(self, plan: Plan, /) -> str: ...
@@ -80,35 +84,35 @@ class Plan:
     notes: tuple[str, ...] = ()
     affords: int | None = None
 
-    artist: ClassVar[PlanArtist]
-
     @property
-    def grade(self) -> str:
+    def grade(self) -> Message:
         """useful, check first or not useful: a condition never lets a plan be called useful."""
-        return "not useful" if not self.useful else CHECK_FIRST if self.conditions else "useful"
+        return t("not useful") if not self.useful else t("check first") if self.conditions else t("useful")
 
     @property
     def verdict(self) -> str:
         """The grade with its reason."""
-        return f"{self.grade}: {self.reason}"
+        return t("{grade}: {reason}", grade=self.grade, reason=self.reason)
 
     @property
     def quality(self) -> Quality:
         """The accuracy of an answer whose query states no more of it."""
-        return Quality("moderate noise" if self.useful else "mostly noise", f"by the plan: {self.reason}")
+        return Quality(
+            "moderate noise" if self.useful else "mostly noise", t("by the plan: {reason}", reason=self.reason)
+        )
 
     def plot(self) -> Any:
         """A matplotlib Figure of what each amount of the loss would give; the planned one is marked."""
-        return self.artist.figure(self)
+        return _renderer().figure(self)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row for each option: its mechanism, its figures, whether it is the chosen one."""
-        return self.artist.frame(self)
+        return _renderer().frame(self)
 
     def report(self, path: str | Path) -> Path:
         """Write the plan as one HTML page, complete in itself, and return where it is."""
         place = Path(path)
-        self.artist.write(place, self)
+        _renderer().write(place, self)
         return place
 
     def to_json(self) -> dict[str, Any]:
@@ -143,10 +147,41 @@ class Plan:
         return cls(**known | told | more)
 
     def _repr_html_(self) -> str:
-        return self.artist.card(self)
+        return _renderer().card(self)
 
     def __repr__(self) -> str:
         return f"Plan({self.query} at {self.cost}: {self.verdict})"
 
     def __str__(self) -> str:
-        return self.artist.text(self)
+        return _renderer().text(self)
+
+
+def _renderer() -> PlanRenderer:
+    """Return `wallflower.report.plans`, which imports this module and so is imported when first used."""
+    renderer: PlanRenderer = load("wallflower.report.plans")
+    return renderer
+
+
+def least_amount(enough: Callable[[str], bool]) -> str | None:
+    """The least amount of a loss, to two digits, that is `enough`; None when a thousand is not.
+
+    >>> least_amount(lambda amount: float(amount) >= 0.3141)
+    '0.32'
+    """
+    low, high = -6.0, 3.0
+    if not enough("1000"):
+        return None
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(f"{10**middle:.9f}") else (middle, high)
+    return two_digits_up(10**high)
+
+
+def two_digits_up(amount: float) -> str:
+    """Round up to two significant digits, as text.
+
+    >>> two_digits_up(0.08173), two_digits_up(2.0), two_digits_up(0.99991)
+    ('0.082', '2', '1')
+    """
+    unit = Fraction(10) ** (math.floor(math.log10(amount)) - 1)
+    return f"{float(math.ceil(Fraction(amount) / unit * (1 - Fraction(1, 10**9))) * unit):.10f}".rstrip("0").rstrip(".")

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from wallflower.errors import ParameterError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow as _pa
+from wallflower.machine.lazy import load
 from wallflower.privacy import Loss
-from wallflower.query import COVERS, A, Quality
+from wallflower.query import COVERS, A, Quality, Query
 from wallflower.query.accuracy import OVERCOUNT, Comparison, comparable_law, compare_numbers
 from wallflower.release.guarantee import Facts, Guarantee, certainty
-from wallflower.release.rows import Row, rows_of_value, to_csv, to_frame
-from wallflower.release.words import readable
+from wallflower.release.text import Row, readable, rows_of_value, to_csv, to_frame
 from wallflower.schema.columns import list_names
-
-if TYPE_CHECKING:
-    import pyarrow as _pa
-else:
-    _pa = Lazy("pyarrow")
+from wallflower.text import collect_messages, join, restore_messages, t
 
 
-class Artist(Protocol):
-    """Who draws releases: `report`, which knows every question, as `wallflower/__init__.py` tells the door."""
+class Renderer(Protocol):
+    """The functions of `wallflower.report` that draw a release."""
 
     def figure(self, release: Release[Any], /, **asked: Any) -> Any: ...
 
@@ -43,7 +40,7 @@ class Release(Generic[A]):
     value       the private answer: a number, a list or a mapping, by its question
     interval    its two ends, where the mechanism has one
     covers      what the interval is, as a rule a 95 % confidence interval
-    words       what the value says, in a sentence
+    text        what the value says, in a sentence
     guarantee   what was promised, and to whom
     mechanism   how it was made
     proof       where the promise is proved
@@ -52,7 +49,7 @@ class Release(Generic[A]):
     label       the lasting name of its question in ledgers, such as outlier-count/1
     question    its question, in words
     parameters  what was asked for, exactly, as plain JSON
-    dataset     the name that the budget hangs on
+    dataset     data set name; the budget is tracked under it
     facts       the public facts that it rests on
     analyst     who asked
     ledger_id   its charge in the ledger
@@ -73,7 +70,7 @@ class Release(Generic[A]):
     value: A
     interval: tuple[float, float] | None
     covers: str = COVERS
-    words: str
+    text: str
     guarantee: Guarantee
     mechanism: str
     proof: str
@@ -99,29 +96,31 @@ class Release(Generic[A]):
     replayed: bool = False
     brief: str = ""
 
-    artist: ClassVar[Artist]
-    models: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # what a release of each kind can be used for, if it can
+    @property
+    def is_model(self) -> bool:
+        """Whether the value can be used again and again, on any records."""
+        return _find_query(self.kind) is not None
 
     @property
     def model(self) -> Any:
-        """What was fitted, to be used on any records: that is post-processing and costs nothing."""
-        make = self.models.get(self.kind)
-        if make is None:
+        """The fitted model, to be used on any records: that is post-processing and costs nothing."""
+        query = _find_query(self.kind)
+        if query is None:
             raise AttributeError(f"a release of {self.kind} is an answer, not a model.", name="model", obj=self)
-        return make(self.value)
+        return query.make_model(self.value)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """What its model does, as if it were the release's own: `found.predict(records)`."""
-            if name.startswith("_") or self.kind not in self.models:
+            if name.startswith("_") or not self.is_model:
                 raise AttributeError(f"a release has no {name!r}.", name=name, obj=self)
             return getattr(self.model, name)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, exact where it matters."""
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
-        return plain | {
+        plain |= {
             "interval": None if self.interval is None else list(self.interval),
             "guarantee": self.guarantee.to_json(),
             "parameters": dict(self.parameters),
@@ -133,10 +132,12 @@ class Release(Generic[A]):
             "notes": list(self.notes),
             "extras": dict(self.extras),
         }
+        return plain | {"messages": collect_messages(plain)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Release[Any]:
-        """The release that `to_dict` described; unknown entries of a newer version are left out."""
+        """The release that `to_dict` described; unknown entries of a newer version are ignored."""
+        stored = restore_messages(stored, stored.get("messages", {}))
         known = {item.name: stored[item.name] for item in fields(cls) if item.name in stored}
         facts, interval = stored["facts"], stored["interval"]
         booked, limit, quality = stored.get("booked"), stored.get("limit"), stored.get("quality")
@@ -183,13 +184,13 @@ class Release(Generic[A]):
     def report(self, path: str | Path) -> Path:
         """Write the release as one HTML page, complete in itself, and return where it is."""
         place = Path(path)
-        self.artist.write_one(place, self)
+        _renderer().write_one(place, self)
         return place
 
     def plot(self, **asked: Any) -> Any:
         """A matplotlib Figure: the value with its interval, and what each ε would have given. A detector draws what is
         asked for: scores of `records`, why a `record` has its score, a map of two `columns`."""
-        return self.artist.figure(self, **asked)
+        return _renderer().figure(self, **asked)
 
     def compare(self, a: Release[Any] | str, b: str | None = None) -> Comparison:
         """Test whether two released counts differ by more than noise: post-processing, free of charge.
@@ -233,50 +234,68 @@ class Release(Generic[A]):
         return rows_of_value(self.value, intervals)
 
     def _repr_html_(self) -> str:
-        return self.artist.card(self)
+        return _renderer().card(self)
 
     def __repr__(self) -> str:
-        return f"Release({self.kind} of {self.dataset}: {self.said}, {self.guarantee.loss}, ledger {self.ledger_id})"
+        return f"Release({self.kind} of {self.dataset}: {self.summary}, {self.guarantee.loss}, ledger {self.ledger_id})"
 
     def __str__(self) -> str:
-        lines = [self.question, f"  {self.said}", f"  {self.words}"]
-        lines += [] if self.quality is None else [f"  {self.standing}"]
-        lines += [f"  {self.guarantee.words}", f"  {self.dataset}, ledger entry {self.ledger_id}. {self.price}"]
+        lines = [self.question, f"  {self.summary}", f"  {self.text}"]
+        lines += [] if self.quality is None else [f"  {self.quality_text}"]
+        lines += [f"  {self.guarantee.text}", f"  {self.dataset}, ledger entry {self.ledger_id}. {self.price}"]
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     @property
-    def standing(self) -> str:
+    def quality_text(self) -> str:
         """The conditions to check first and the noise, in words."""
-        words = "" if self.quality is None else str(self.quality)
-        return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+        return "" if self.quality is None else self.quality.text
 
     @property
-    def moment(self) -> str:
+    def charged_at_text(self) -> str:
         """When it was charged, to the second."""
         return f"{self.charged_at[:19].replace('T', ' ')} UTC" if self.charged_at else ""
 
     @property
     def price(self) -> str:
         """What the answer took from the budget, what is left of it, and what that means for a person."""
+        left = t("{left} is left for {analyst}.", left=self.left, analyst=self.analyst)
         if self.booked is None or self.limit is None:
-            return f"{self.left} is left for {self.analyst}."
-        stated = "" if self.booked.amount == self.guarantee.loss.amount else f" (stated: {self.guarantee.loss})"
-        words = (
-            f"It cost {self.booked}{stated}; {self.left} is left for {self.analyst}. "
-            f"The budget of all analysts together is {self.limit}."
-        )
+            return left
+        if self.booked.amount == self.guarantee.loss.amount:
+            cost = t("It cost {cost}.", cost=self.booked)
+        else:
+            cost = t(
+                "It was charged {cost} (requested: {stated}, converted to the unit of protection).",
+                cost=self.booked,
+                stated=self.guarantee.loss,
+            )
+        budget = t("The budget of all analysts together is {limit}.", limit=self.limit)
         meaning = certainty(self.booked)
-        return words if meaning is None else f"{words} {meaning}"
+        return join(" ", [cost, left, budget, *([] if meaning is None else [meaning])])
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The value and its interval, rounded for reading."""
         if self.brief:
             return self.brief
         if self.interval is None:
             return readable(self.value)
         low, high = map(readable, self.interval)
-        return f"{readable(self.value)} ({self.covers} {low} to {high})"
+        return t(
+            "{value} ({covers} {low} to {high})", value=readable(self.value), covers=self.covers, low=low, high=high
+        )
+
+
+def _renderer() -> Renderer:
+    """Return `wallflower.report`, which imports this module and so is imported when first used."""
+    renderer: Renderer = load("wallflower.report")
+    return renderer
+
+
+def _find_query(kind: str) -> type[Query[Any, Any]] | None:
+    """Return the query of a kind whose answers are models; `wallflower.queries` is above this package."""
+    known: tuple[type[Query[Any, Any]], ...] = load("wallflower.queries").QUERIES
+    return next((query for query in known if query.kind == kind and query.is_model), None)
 
 
 def compare(a: Release[Any], b: Release[Any]) -> Comparison:
@@ -290,3 +309,26 @@ def compare(a: Release[Any], b: Release[Any]) -> Comparison:
 
 def _loss_json(loss: Loss) -> dict[str, Any]:
     return {**{name: str(value) for name, value in loss.to_json().items()}, "exact": str(loss)}
+
+
+def day_words(release: Release[Any]) -> str:
+    """The day of the charge, as it is written in a text; nothing where it is not known."""
+    try:
+        day = date.fromisoformat(release.charged_at[:10])
+    except ValueError:
+        return ""
+    return f"{day.day} {day:%B %Y}"
+
+
+def citation(release: Release[Any], *, publisher: str, link: str) -> str:
+    """One text that finds the release again."""
+    terms = f", {release.terms}" if release.terms else ""
+    day = day_words(release)
+    parts = (
+        f"{publisher}: {release.question}" if publisher else release.question,
+        f"Data set {release.dataset}, {release.facts}{terms}; {release.guarantee.loss}.",
+        f"Release {release.ledger_id} of its ledger{f', {day}' if day else ''}.",
+        f"wallflower {release.version}.",
+        link,
+    )
+    return " ".join(filter(None, parts))

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.query import PublicFacts
+from wallflower.text import Message, join, t, tn
 
 _SHOWN_AT: Final = "1e-6"
 
@@ -25,8 +26,8 @@ class Guarantee:
     booked  with a change: what the budget was charged, which covers changes within the whole public range
     theorems  what the promise rests on, by how it was checked (`wallflower.theorems`)
 
-    >>> Guarantee(Loss("0.5")).words.split(":")[0]
-    'Pure differential privacy at ε=1/2'
+    >>> Guarantee(Loss("0.5")).text.split(":")[0]
+    'Differential privacy with ε = 0.5'
     """
 
     loss: Loss
@@ -63,19 +64,23 @@ class Guarantee:
     @property
     def unit(self) -> str:
         """The change that is hidden, in words."""
-        return self.change or self.adjacency.words
+        return self.change or self.adjacency.text
 
     @property
-    def words(self) -> str:
+    def text(self) -> Message:
         """What it promises, in a sentence or two."""
-        cells = " and ".join(self.public)
-        kept = f" The record keeps its {cells}, which the schema calls public: that is not hidden." if cells else ""
-        words = f"{_WORDS[self.kind](self.loss, self.unit)}{kept}"
-        if not self.change or self.booked is None:
-            return words
-        return (
-            f"{words} Larger changes, up to the whole public range, are covered by the {self.booked} that was charged."
-        )
+        sentences = [_WORDS[self.kind](self.loss, self.unit)]
+        if self.public:
+            cells = join(t(" and "), self.public)
+            sentences.append(t("The record keeps its {cells}, public by the schema: that is not hidden.", cells=cells))
+        if self.change and self.booked is not None:
+            sentences.append(
+                t(
+                    "Larger changes, up to the whole public range, are covered by the {loss} that was charged.",
+                    loss=self.booked,
+                )
+            )
+        return join(" ", sentences)
 
     @property
     def evidence(self) -> str:
@@ -87,7 +92,7 @@ class Guarantee:
         exact = {name: str(value) for name, value in self.loss.to_json().items()}
         return said | {
             "adjacency": str(self.adjacency),
-            "words": self.words,
+            "text": self.text,
             "exact": str(self.loss),
             "loss": exact,
             **({"theorems": {name: list(labels) for name, labels in self.theorems.items()}} if self.theorems else {}),
@@ -124,12 +129,18 @@ class Facts:
     bound: bool = False
 
     @property
-    def records(self) -> str:
+    def records(self) -> Message:
         """How many records there are, in words."""
-        return f"{'at most ' if self.bound else ''}{self.n:,} records"
+        return t("at most {n:,} records", n=self.n) if self.bound else t("{n:,} records", n=self.n)
+
+    @property
+    def text(self) -> Message:
+        """The number of records and of columns, in words."""
+        columns = tn("{n} column", "{n} columns", n=self.dimension)
+        return t("{records}, {columns}", records=self.records, columns=columns)
 
     def __str__(self) -> str:
-        return f"{self.records}, {self.dimension} column{'s' if self.dimension > 1 else ''}"
+        return self.text
 
     @classmethod
     def of(cls, view: PublicFacts, cost: Loss) -> Facts:
@@ -141,7 +152,7 @@ class Facts:
         return said | ({"bound": True} if self.bound else {})
 
 
-def certainty(loss: Loss) -> str | None:
+def certainty(loss: Loss) -> Message | None:
     """What a loss means: how sure somebody who was undecided can become. None where it has no plain ε.
 
     It holds for somebody who knows all the rest. Where records depend on each other, as those of twins, and neither is
@@ -158,11 +169,32 @@ def certainty(loss: Loss) -> str | None:
     fade = math.exp(-min(float(loss.amount), 100.0))
     sure = 100 * (1 + float(loss.delta) * fade) / (1 + fade)
     shown = math.ceil(sure * 10 + 1e-9) / 10
-    who = "omeone who knows all the other data, and is undecided (50 %) about yours,"
-    mean = " on average" if loss.delta else ""
-    if shown > _HIGHEST_SHOWN:
-        return f"S{who} can become over {_HIGHEST_SHOWN} % sure{mean}."
-    return f"Even s{who} becomes at most {shown:g} % sure{mean}."
+    is_highest = shown > _HIGHEST_SHOWN
+    match is_highest, bool(loss.delta):
+        case True, True:
+            return t(
+                "Someone who knows all the other data, and is undecided (50 %) about yours, can become over {sure} % "
+                "sure on average.",
+                sure=_HIGHEST_SHOWN,
+            )
+        case True, False:
+            return t(
+                "Someone who knows all the other data, and is undecided (50 %) about yours, can become over {sure} % "
+                "sure.",
+                sure=_HIGHEST_SHOWN,
+            )
+        case False, True:
+            return t(
+                "Even someone who knows all the other data, and is undecided (50 %) about yours, becomes at most "
+                "{sure:g} % sure on average.",
+                sure=shown,
+            )
+        case _:
+            return t(
+                "Even someone who knows all the other data, and is undecided (50 %) about yours, becomes at most "
+                "{sure:g} % sure.",
+                sure=shown,
+            )
 
 
 _HIGHEST_SHOWN: Final = 99.9  # per cent
@@ -172,51 +204,61 @@ def _number(exact: Fraction) -> float:
     return int(exact) if exact.denominator == 1 else float(exact)
 
 
-def _times(epsilon: Fraction) -> str:
+def _factor(epsilon: Fraction) -> Message:
     if epsilon > 10:
-        return f"e^{float(epsilon):g} times"
-    return f"{math.ceil(math.exp(epsilon) * 100) / 100:g} times"
+        return t("e^{epsilon:g}", epsilon=float(epsilon))
+    return t("{factor:g}", factor=math.ceil(math.exp(epsilon) * 100) / 100)
 
 
-def _say_pure(loss: Loss, change: str) -> str:
-    return (
-        f"Pure differential privacy at {loss}: with {change}, every answer stays at most "
-        f"{_times(loss.amount)} as likely."
+def _pure_text(loss: Loss, change: str) -> Message:
+    return t(
+        "Differential privacy with {loss}: with {change}, the probability of every answer changes by a factor of at "
+        "most {factor}.",
+        loss=loss,
+        change=change,
+        factor=_factor(loss.amount),
     )
 
 
-def _say_approximate(loss: Loss, change: str) -> str:
-    return (
-        f"(ε, δ)-differential privacy with ε={loss.amount}, δ={float(loss.delta):g}: with {change}, the probability of "
-        f"any set of answers is at most {_times(loss.amount)} what it was, plus δ."
+def _approximate_text(loss: Loss, change: str) -> Message:
+    return t(
+        "(ε, δ)-differential privacy with {loss}: with {change}, the probability of any set of answers is at most "
+        "{factor} times what it was, plus δ.",
+        loss=loss,
+        change=change,
+        factor=_factor(loss.amount),
     )
 
 
-def _say_concentrated(loss: Loss, change: str) -> str:
-    return (
-        f"Zero-concentrated differential privacy at {loss}, which implies ε={float(loss.at(_SHOWN_AT).amount):.4g} "
-        f"with δ={_SHOWN_AT}. Neighbours: {change}."
+def _concentrated_text(loss: Loss, change: str) -> Message:
+    return t(
+        "Zero-concentrated differential privacy with {loss}, which implies {shown}. Adjacent data sets: {change}.",
+        loss=loss,
+        shown=loss.at(_SHOWN_AT),
+        change=change,
     )
 
 
-def _say_output_constrained(loss: Loss, change: str) -> str:
-    return (
-        f"Output-constrained privacy at {loss}, which is weaker than differential privacy: with "
-        f"{change}, every answer stays at most {_times(loss.amount)} as likely, but only where that "
-        "change leaves the record an outlier in exactly the same contexts. A change that does not is not hidden at "
-        "all; the answer itself proves that the record is an outlier there; and several people together are not "
-        "protected as a group."
+def _output_constrained_text(loss: Loss, change: str) -> Message:
+    return t(
+        "Output-constrained privacy with {loss}, which is weaker than differential privacy: with {change}, the "
+        "probability of every answer changes by a factor of at most {factor}, but only where that change leaves the "
+        "record an outlier in exactly the same contexts. A change that does not is not hidden at all; the answer "
+        "itself proves that the record is an outlier there; and several people together are not protected as a group.",
+        loss=loss,
+        change=change,
+        factor=_factor(loss.amount),
     )
 
 
-def _say_other(loss: Loss, change: str) -> str:
-    return f"{loss.kind.capitalize()} privacy at {loss}. Neighbours: {change}."
+def _metric_text(loss: Loss, change: str) -> Message:
+    return t("Metric privacy with {loss}. Adjacent data sets: {change}.", loss=loss, change=change)
 
 
-_WORDS: Final[Mapping[Kind, Callable[[Loss, str], str]]] = {
-    Kind.PURE: _say_pure,
-    Kind.APPROXIMATE: _say_approximate,
-    Kind.ZCDP: _say_concentrated,
-    Kind.OUTPUT_CONSTRAINED: _say_output_constrained,
-    Kind.METRIC: _say_other,
+_WORDS: Final[Mapping[Kind, Callable[[Loss, str], Message]]] = {
+    Kind.PURE: _pure_text,
+    Kind.APPROXIMATE: _approximate_text,
+    Kind.ZCDP: _concentrated_text,
+    Kind.OUTPUT_CONSTRAINED: _output_constrained_text,
+    Kind.METRIC: _metric_text,
 }

@@ -7,7 +7,7 @@ from typing import Final
 
 from matplotlib import figure, rc_context
 
-from wallflower.report.colours import STYLE
+from wallflower.drawing.palette import MATPLOTLIB_STYLE
 
 _SCREEN_DPI: Final = 80
 
@@ -18,6 +18,6 @@ class Figure(figure.Figure):
     def _repr_png_(self) -> bytes:
         """The picture that Jupyter and IPython ask for."""
         target = io.BytesIO()
-        with rc_context(STYLE):
+        with rc_context(MATPLOTLIB_STYLE):
             self.savefig(target, format="png", dpi=_SCREEN_DPI)
         return target.getvalue()

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill, shorten
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from wallflower.machine.lazy import Lazy
-from wallflower.query.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Ticks
+from wallflower.drawing.palette import ACCENT, INK, QUIET
+from wallflower.drawing.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Ticks
+from wallflower.machine.heavy import matplotlib_ticker as _ticker
 from wallflower.release import Release
-from wallflower.release.words import readable
-from wallflower.report.colours import ACCENT, INK, QUIET
-
-if TYPE_CHECKING:
-    import matplotlib.ticker as _ticker
-else:
-    _ticker = Lazy("matplotlib.ticker")
+from wallflower.release.text import readable
 
 SIZE: Final = (8.4, 3.0)
 _MANY_TICKS: Final = 200
@@ -63,7 +58,7 @@ def draw_words(axes: Any, release: Release[Any]) -> None:
     axes.set_yticks([])
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.set_xticks([])
-    said = release.words.partition(". ")[0] if isinstance(release.value, dict) else readable(release.value)
+    said = release.text.partition(". ")[0] if isinstance(release.value, dict) else readable(release.value)
     words = [fill(part, _TITLE, max_lines=_ITEMS, placeholder=" …") for part in said.split("; ")]
     words = words if len(words) <= _ITEMS else [*words[: _ITEMS - 1], "…"]
     axes.text(0.5, 0.5, "\n".join(words), ha="center", va="center", transform=axes.transAxes)

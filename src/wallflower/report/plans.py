@@ -9,16 +9,15 @@ from string import Template
 from textwrap import wrap
 from typing import Any, Final
 
-from wallflower import cards
+from wallflower.drawing import cards
+from wallflower.drawing.charts import plan_chart
 from wallflower.machine.files import write_text
 from wallflower.machine.version import VERSION
 from wallflower.query.accuracy import CHECK_FIRST
 from wallflower.query.plan import Plan
-from wallflower.release.rows import to_frame
-from wallflower.release.words import as_words, rows_of, symbol
-from wallflower.report.drawing import figure_of_plan, svg
-from wallflower.report.miniatures import slope
-from wallflower.report.style import PAGE_STYLE
+from wallflower.release.text import as_words, rows_of, symbol, to_frame
+from wallflower.report.plots import figure_of_plan
+from wallflower.text import t, tn
 
 __all__ = ["card", "figure", "frame", "text", "write"]
 
@@ -39,7 +38,14 @@ def text(plan: Plan) -> str:
 
 def card(plan: Plan) -> str:
     """The plan as a piece of HTML, for notebooks."""
-    return cards.frame("plan", _inside(plan, picture=slope(plan)))
+    return cards.frame("plan", _inside(plan))
+
+
+def plan_chart_of(plan: Plan) -> str | None:
+    """Return the curve of a plan as SVG; None where it has none."""
+    letter = symbol(plan.cost)
+    chart = plan_chart(plan.curve, measure=plan.measure, scale=plan.scale, symbol=letter, at=float(plan.cost.amount))
+    return None if chart is None else chart.to_svg(t("{measure} at each {symbol}", measure=plan.measure, symbol=letter))
 
 
 def figure(plan: Plan) -> Any:
@@ -58,19 +64,22 @@ def frame(plan: Plan) -> Any:
 
 def write(path: Path, plan: Plan) -> None:
     """One HTML page, complete in itself: no script, no other file."""
-    drawn = f'<figure class="wide">{svg(figure(plan))}</figure>' if plan.curve else ""
-    body = cards.bare("plan", _inside(plan, picture="")) + drawn
+    body = cards.bare("plan", _inside(plan))
     page = Template(_PAGE).substitute(
-        title=escape(f"What to expect of {plan.query}"), style=PAGE_STYLE + cards.STYLE, body=body, version=VERSION
+        title=escape(f"What to expect of {plan.query}"), style=cards.PAGE_STYLE, body=body, version=VERSION
     )
     write_text(path, page)
 
 
-def _inside(plan: Plan, *, picture: str) -> str:
+def _inside(plan: Plan) -> str:
+    picture = plan_chart_of(plan) or ""
     shade = "good" if plan.grade == "useful" else "care"
     numbers = list(plan.headings.values())
     heads = "".join(f'<th class="number">{escape(name)}</th>' for name in numbers)
-    body = "".join(_row(cells, is_chosen="(chosen)" in cells[0]) for cells in rows_of(plan))
+    body = "".join(
+        _row(cells, is_chosen=option.mechanism == plan.chosen)
+        for cells, option in zip(rows_of(plan), plan.options, strict=True)
+    )
     table = f'<div class="scroll"><table class="grid"><thead><tr><th>Mechanism</th>{heads}<th></th></tr></thead>'
     heading = f"{cards.mark(plan.grade, shade)}What to expect of {escape(plan.query)}"
     said = f'<p class="{shade}">{escape(plan.reason[:1].upper() + plan.reason[1:].rstrip("."))}.</p>'
@@ -92,7 +101,7 @@ def _row(cells: Sequence[str], *, is_chosen: bool) -> str:
 
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
-    yield "cost", str(plan.cost)
+    yield "cost", plan.cost.text
     yield "public facts", ", ".join(f"{as_words(name)} = {value:,}" for name, value in plan.facts.items())
     yield "verdict", plan.verdict
     for condition in plan.conditions:
@@ -102,7 +111,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.smallest_useful_epsilon is not None:
         yield "useful from", f"{symbol(plan.cost)}={plan.smallest_useful_epsilon}"
     if plan.affords is not None:
-        yield "affords", f"{plan.affords:,} such question{'' if plan.affords == 1 else 's'}, as things are"
+        yield "affords", tn("{n:,} more query like this", "{n:,} more queries like this", n=plan.affords)
 
 
 def _table(plan: Plan) -> Iterator[str]:
@@ -136,6 +145,6 @@ _PAGE: Final = """<!doctype html>
 <h1>$title</h1>
 <p class="lead">From public facts alone, before anything was spent.</p>
 <section>$body</section>
-<footer>Nobody has looked at a record for this page. wallflower $version</footer>
+<footer>No record was used for this page. wallflower $version</footer>
 </main></body></html>
 """

@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.drawing.palette import ACCENT, INK, MATPLOTLIB_STYLE, QUIET
 from wallflower.errors import ParameterError
+from wallflower.machine.heavy import matplotlib as _matplotlib
 from wallflower.machine.lazy import Lazy
 from wallflower.queries.detector.model import Model
-from wallflower.report.colours import ACCENT, INK, QUIET, STYLE
 from wallflower.schema.columns import pick
 
 if TYPE_CHECKING:
-    import matplotlib as _matplotlib
-
     import wallflower.report.figures as _figures
 else:
-    _matplotlib = Lazy("matplotlib")
     _figures = Lazy("wallflower.report.figures")
 
 BINS: Final = 60
@@ -54,7 +52,7 @@ class Tally:
 
     def figure(self) -> Any:
         """A matplotlib Figure. The axis of counts is drawn by powers of ten: the few that are unusual are the point."""
-        with _matplotlib.rc_context(STYLE):
+        with _matplotlib.rc_context(MATPLOTLIB_STYLE):
             drawn = _figures.Figure(figsize=SIZE, layout="constrained")
             axes = drawn.subplots()
             filled = np.flatnonzero(self.counts)
@@ -87,7 +85,7 @@ def draw_parts(model: Model, found: NDArray[np.float64]) -> Any:
     """What columns add to a score, the largest parts of it."""
     order = np.argsort(-np.abs(found), kind="stable")[:MOST_BARS]
     order = order[np.argsort(-found[order], kind="stable")]
-    with _matplotlib.rc_context(STYLE):
+    with _matplotlib.rc_context(MATPLOTLIB_STYLE):
         drawn = _figures.Figure(figsize=(SIZE[0], 1.3 + ROW * len(order)), layout="constrained")
         axes = drawn.subplots()
         colours = [ACCENT if found[at] > 0 else QUIET for at in order]
@@ -115,7 +113,7 @@ def draw_map(model: Model, columns: Sequence[str], between: Sequence[tuple[float
     ranges = [_range_of(model, name, at, between) for at, name in enumerate(names)]
     across, up = (np.linspace(low, high, SHADES) for low, high in ranges)
     found = model.map_scores((names[0], names[1]), across, up).T
-    with _matplotlib.rc_context(STYLE):
+    with _matplotlib.rc_context(MATPLOTLIB_STYLE):
         drawn = _figures.Figure(figsize=(5.6, 4.4), layout="constrained")
         axes = drawn.subplots()
         shades = axes.pcolormesh(across, up, found, cmap="GnBu", shading="nearest", rasterized=True)

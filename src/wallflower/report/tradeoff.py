@@ -12,10 +12,11 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
+from wallflower.drawing import cards
 from wallflower.errors import ParameterError
 from wallflower.machine.files import write_text
 from wallflower.query import Query, Tradeoff
-from wallflower.release.words import symbol
+from wallflower.release.text import symbol
 
 DIGITS: Final = 5
 
@@ -24,7 +25,7 @@ def write(path: Path, query: Query[Any, Any], *, dimension: int) -> None:
     """Write the page about the trade-offs of a question, or refuse when it has none."""
     curves = query.tradeoffs(dimension=dimension)
     if not curves:
-        raise ParameterError(f"{query.kind}: there is no trade-off to draw for it. Leave the page out.")
+        raise ParameterError(f"{query.kind}: it has no ROC curve. Omit the page.")
     write_text(path, page(query, curves))
 
 
@@ -39,7 +40,7 @@ def page(query: Query[Any, Any], curves: Sequence[Tradeoff]) -> str:
         letter=symbol(query.cost()),
         last=len(curves) - 1,
         at=at,
-        style=_STYLE,
+        style=f"{cards.THEME}{_STYLE}",
         script=Template(_SCRIPT).safe_substitute(curves=_script_safe(curves), letter=symbol(query.cost())),
     )
 
@@ -62,10 +63,6 @@ def _script_safe(curves: Sequence[Tradeoff]) -> str:
 
 
 _STYLE: Final = """
-:root { --ink: #22303c; --quiet: #6b7a87; --accent: #0b7285; --page: #fbfcfd; --line: #dde3e8;
-  color-scheme: light dark; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #dfe7ec; --quiet: #93a3af; --accent: #4cc3d6; --page: #12181d; --line: #2d3943; } }
 body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, "DejaVu Sans", sans-serif; }
 main { max-width: 46rem; margin: 0 auto; padding: 2rem 1.25rem; } h1 { font-size: 1.5rem; margin: 0; }
 .quiet { color: var(--quiet); font-size: .9rem; }
@@ -97,9 +94,9 @@ for (const share of [0, .2, .4, .6, .8, 1]) {
   make("text", {x: x(share), y: y(0) + 18, "text-anchor": "middle", class: "axis"}, 100 * share + " %");
   make("text", {x: x(0) - 8, y: y(share) + 4, "text-anchor": "end", class: "axis"}, 100 * share + " %");
 }
-make("text", {x: x(.5), y: y(0) + 40, "text-anchor": "middle", class: "axis"}, "of what is usual, flagged");
+make("text", {x: x(.5), y: y(0) + 40, "text-anchor": "middle", class: "axis"}, "false alarm rate");
 const turned = {x: 12, y: y(.5), "text-anchor": "middle", class: "axis", transform: `rotate(-90 12 ${y(.5)})`};
-make("text", turned, "of outliers, flagged");
+make("text", turned, "detection rate");
 make("line", {x1: x(0), y1: y(0), x2: x(1), y2: y(1), class: "chance"});
 const path = curve => "M" + curve.alarms.map((share, i) => x(share) + " " + y(curve.found[i])).join("L");
 curves.forEach(curve => make("path", {d: path(curve), class: "other"}));
@@ -141,10 +138,10 @@ _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>$title</title><style>$style</style></head>
 <body><main><h1>$title</h1>
-<p class="quiet">What can be had, from public facts alone; nothing was spent. Slide the loss, or point at the curve.</p>
+<p class="quiet">Computed from public facts alone; nothing was spent. Move the slider, or point at the curve.</p>
 <label>$letter <input type="range" min="0" max="$last" value="$at" aria-label="loss"> <output></output></label>
 <svg viewBox="0 0 500 490" role="img" aria-label="true against false positives"></svg>
-<table><thead><tr><th></th><th>usual, flagged</th><th>outliers flagged</th><th>threshold</th></tr></thead>
+<table><thead><tr><th></th><th>false alarm rate</th><th>detection rate</th><th>threshold</th></tr></thead>
 <tbody></tbody></table>
 <p class="quiet">$facts</p></main>
 <script>$script</script></body></html>

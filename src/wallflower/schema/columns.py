@@ -14,18 +14,13 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import DataError, ParameterError, PrivacyError, SourceError
-from wallflower.machine.lazy import Lazy
-
-if TYPE_CHECKING:
-    import pyarrow as _pa
-else:
-    _pa = Lazy("pyarrow")
+from wallflower.machine.heavy import pyarrow as _pa
 
 T = TypeVar("T")
 
@@ -38,7 +33,7 @@ _LISTED: Final = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a file is written, as whoever wrote it says: nothing here is guessed from cells.
+    """How a file is written, as the steward states it: nothing here is guessed from cells.
 
     `separator`, `encoding`, `decimal` and `thousands` are those of text (default: what the file's name says, UTF-8, a
     point, none); `sheet` is that of a workbook (default: the first).
@@ -51,16 +46,16 @@ class Format:
     sheet: str | None = None
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in FORMAT}
-        for name, value in given.items():
+        stated = {name: getattr(self, name) for name in FORMAT}
+        for name, value in stated.items():
             if value is not None and (not isinstance(value, str) or not value):
-                raise ParameterError(f"{name}: it is a text that is not empty. Leave it out for what is usual.")
+                raise ParameterError(f"{name}: must be a non-empty string. Omit it for the default.")
         if self.separator is not None:
             object.__setattr__(self, "separator", _SPELT.get(self.separator.lower(), self.separator))
         for name, allowed in _MARKS.items():
-            if given[name] is not None and given[name] not in allowed:
+            if stated[name] is not None and stated[name] not in allowed:
                 known = " or ".join(map(repr, allowed))
-                raise ParameterError(f"{name}: {given[name][:40]!r} is not known; it is {known}. Choose one of these.")
+                raise ParameterError(f"{name}: {stated[name][:40]!r} is not known; it is {known}. Choose one of these.")
         if self.separator is not None and (len(self.separator) != 1 or self.separator in _NO_SEPARATOR):
             raise ParameterError(
                 f"separator: {self.separator[:40]!r} cannot separate cells; it is one character, such as ; or tab, and "
@@ -168,8 +163,8 @@ def call_or_refuse(
     except PrivacyError:
         raise
     except (*_BROKEN, *more, _pa.ArrowException) as error:
-        said = refusal(error)
-    raise said
+        error_to_raise = refusal(error)
+    raise error_to_raise
 
 
 def pick(asked: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
@@ -196,12 +191,12 @@ def pick(asked: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
 
 def text_array(words: Iterable[str | None]) -> Any:
     """Words as Arrow."""
-    given = list(words)
-    texts = [(word or "").encode("utf-8") for word in given]
-    valid = np.packbits([word is not None for word in given], bitorder="little")
+    entries = list(words)
+    texts = [(word or "").encode("utf-8") for word in entries]
+    valid = np.packbits(np.array([word is not None for word in entries], dtype=bool), bitorder="little")
     ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
     buffers = [_pa.py_buffer(part) for part in (valid, ends, b"".join(texts))]
-    return _pa.Array.from_buffers(_pa.string(), len(given), buffers)
+    return _pa.Array.from_buffers(_pa.string(), len(entries), buffers)
 
 
 def float_array(values: NDArray[np.float64]) -> Any:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from wallflower.streams.fleet import Fleet, FleetDecisions, fleet
-from wallflower.streams.watch import DEFAULT_PLAN_ROWS, Decisions, Watching, watching
+from wallflower.streams.watch import DEFAULT_PLAN_ROWS, Decisions, OpenWatch, watching
 
-__all__ = ["DEFAULT_PLAN_ROWS", "Decisions", "Fleet", "FleetDecisions", "Watching", "fleet", "watching"]
+__all__ = ["DEFAULT_PLAN_ROWS", "Decisions", "Fleet", "FleetDecisions", "OpenWatch", "fleet", "watching"]

@@ -34,11 +34,9 @@ from wallflower.errors import DataError, LedgerError, ParameterError, StateError
 from wallflower.ledger import Ledger
 from wallflower.noise import Noise, system_noise
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.modes import mode_of
 from wallflower.streams.fleet_store import FleetStore, Key, Mark
-from wallflower.streams.payer import Hold, OpenEpoch, Payer
 from wallflower.streams.rule import Observation, Rule, rows_of
-from wallflower.streams.state import Row
+from wallflower.streams.session import IntentLog, OpenSession, Payer, Row
 from wallflower.streams.watch import WatchTarget, new_holder
 
 LATEST: Final = 2**62
@@ -72,7 +70,7 @@ class FleetDecisions:
 
     @property
     def outliers(self) -> list[bool | None]:
-        """The flags, None where an observation was passed over."""
+        """The flags, None where an observation was skipped."""
         return [None if gone else flag for flag, gone in zip(self.flags.tolist(), self.skipped.tolist(), strict=True)]
 
     def __len__(self) -> int:
@@ -88,12 +86,12 @@ def fleet(
     columns: Sequence[str] | None = None,
     schema: Schema | str | Path | None = None,
     analyst: str | None = None,
-    key: str | None = None,
+    idempotency_key: str | None = None,
     renew: bool = False,
-    anyway: bool | None = None,
+    force: bool | None = None,
     look_ahead: int | None = None,
 ) -> Fleet:
-    """Open a fleet, and pay for it unless `store` holds an epoch of it that was paid for and can go on.
+    """Open a fleet, and pay for it unless `store` holds a session of it that was paid for and can go on.
 
     The whole cost of the query is charged here, once, for all streams together. The rest is as for `watching`.
 
@@ -104,9 +102,10 @@ def fleet(
     columns     names the entries of an observation, unless the query or the schema does
     schema      public facts of the columns, or the file that states them
     analyst     who asks; default: $WALLFLOWER_ANALYST, the project's, or you
-    key         identifies the charge; a key that was charged before is refused. A fleet is resumed by its store
-    renew       an epoch that is closed is followed by a new one, which is paid for
-    anyway      decisions that are mostly noise are refused where False, and warned about where None
+    idempotency_key
+                identifies the charge; a key that was charged before is refused. A fleet is resumed by its store
+    renew       a session that is closed is followed by a new one, which is paid for
+    force       decisions that are mostly noise are refused where False, and warned about where None
     look_ahead  how far ahead a time may be: a date in seconds beyond this machine's clock (default: 86,400), a whole
                 number beyond the newest of the other streams (default: as much again, at least 1,000,000)
     """
@@ -119,12 +118,12 @@ def fleet(
     rule, noise = watched.rule, system_noise()
     own = new_holder("fleet", noise)
     try:
-        payer = watched.payer(book, kept, analyst=analyst, anyway=anyway)
-        found = payer.open_epoch(
+        payer = watched.payer(book, kept, analyst=analyst, force=force)
+        found = payer.open_session(
             {"facts": watched.facts.to_json(), "fleet": True},
             lambda: (),
             rule.detector.is_over,
-            key=own if key is None else key,
+            idempotency_key=own if idempotency_key is None else idempotency_key,
             renew=renew,
         )
         return Fleet(rule, payer, kept, found, noise, holder=own, look_ahead=look_ahead)
@@ -134,10 +133,10 @@ def fleet(
 
 
 def _require_events(query: Watch) -> None:
-    if mode_of(query) != "staircase" or query.relearn is not None:
+    if query.level != "entry" or query.relearn is not None:
         raise ParameterError(
             "level, relearn: a fleet protects one entry of one observation, wherever it is; a person may be in several "
-            "streams, and a baseline learnt anew belongs to one. Use level=event without relearn, or open one watch "
+            "streams, and a baseline learnt anew belongs to one. Use level=entry without relearn, or open one watch "
             "for each stream."
         )
 
@@ -150,7 +149,7 @@ class Fleet:
         rule: Rule,
         payer: Payer,
         store: FleetStore,
-        found: OpenEpoch,
+        found: OpenSession,
         noise: Noise,
         *,
         holder: str,
@@ -158,12 +157,12 @@ class Fleet:
     ) -> None:
         self.resumed = found.resumed
         self._rule, self._payer, self._store, self._noise = rule, payer, store, noise
-        self._epoch, self._latest_block, self._holder = found.epoch, found.block, holder
-        mark = store.mark_of(found.epoch)
+        self._session, self._latest_block, self._holder = found.session, found.block, holder
+        mark = store.mark_of(found.session)
         is_whole = mark.hash == found.block.hash  # (B2) nobody went on since, so the store knows all that was told
         self._barred = mark.barred if is_whole else found.block.last
-        self._hold: Hold | None = None  # from the first look on
-        self._newest = store.latest_times(found.epoch)
+        self._intents: IntentLog | None = None  # from the first look on
+        self._newest = store.latest_times(found.session)
         self._is_stale = False  # whether the store may know of decisions that this process does not
         self._horizon = _Horizon(look_ahead, self._newest)
         self._lock = RLock()
@@ -176,8 +175,8 @@ class Fleet:
 
     @property
     def charge(self) -> int:
-        """The entry of the ledger that paid for this epoch."""
-        return int(self._epoch.about["charge"])
+        """The entry of the ledger that paid for this session."""
+        return int(self._session.about["charge"])
 
     @property
     def streams(self) -> int:
@@ -185,12 +184,12 @@ class Fleet:
         return len(self._newest)
 
     @property
-    def may_pass_over(self) -> bool:
+    def may_skip(self) -> bool:
         """Whether a process that did not end well leaves observations that are not looked at."""
         return self._barred > 0
 
     def decide(self, stream: str, time: Time, x: Observation) -> bool | None:
-        """Whether one observation is flagged; None if it is passed over."""
+        """Whether one observation is flagged; None if it is skipped."""
         return self.decide_many([stream], [time], [x]).outliers[0]
 
     def decide_many(self, streams: Sequence[str], times: Sequence[Time | None], rows: Any) -> FleetDecisions:
@@ -220,10 +219,10 @@ class Fleet:
             if self._process != os.getpid():
                 return
             self._process = None
-            if self._hold is not None:
+            if self._intents is not None:
                 with suppress(LedgerError, StateError):  # observations that were noted and not given back are skipped
-                    self._hold.put_down(self._store.position_of(self._epoch), 0)
-                    self._store.mark(self._epoch, Mark(hash=self._hold.block.hash, barred=self._barred))
+                    self._intents.release(self._store.position_of(self._session), 0)
+                    self._store.mark(self._session, Mark(hash=self._intents.block.hash, barred=self._barred))
             self._store.close()
 
     def __enter__(self) -> Self:
@@ -244,8 +243,8 @@ class Fleet:
     def _refresh(self) -> None:
         """After a transaction whose end is unknown: what the store says, not what this process remembers."""
         if self._is_stale:
-            self._epoch = replace(self._epoch, position=self._store.position_of(self._epoch))
-            self._newest = self._store.latest_times(self._epoch)
+            self._session = replace(self._session, position=self._store.position_of(self._session))
+            self._newest = self._store.latest_times(self._session)
             self._is_stale = False
 
     def _read_keys(
@@ -289,7 +288,7 @@ class Fleet:
     def _recall(self, keys: Sequence[Key]) -> dict[Key, Row]:
         """What was told about these before; a time that is newer than all of its stream was not."""
         older = list({key for key in keys if key[1] <= self._newest.get(key[0], -1)})
-        return self._store.recall(self._epoch, older) if older else {}
+        return self._store.recall(self._session, older) if older else {}
 
     def _decide_fresh(self, fresh: dict[Key, int], rows: NDArray[np.float64]) -> dict[Key, Row]:
         """Decide these, one row each: noted before the look, stored before the release."""
@@ -297,13 +296,13 @@ class Fleet:
             return {}
         block = self._note_times(min(time for _, time in fresh), max(time for _, time in fresh))
         kept: dict[Key, Row] = {}
-        after = replace(self._epoch, block=block, position=max(self._epoch.position, *(time for _, time in fresh)))
+        after = replace(self._session, block=block, position=max(self._session.position, *(time for _, time in fresh)))
         self._is_stale = True  # until the store has answered
         with self._store.keep(after, kept):
             found = self._rule.detector.decide(self._rule.measure(rows), (), 0, self._noise)
             scores = [None] * len(fresh) if found.scores is None else found.scores.tolist()
             kept.update(zip(fresh, zip(map(int, found.flags.tolist()), scores, strict=True), strict=True))
-        self._epoch = after
+        self._session = after
         for stream, time in fresh:
             self._newest[stream] = max(time, self._newest.get(stream, -1))
         self._is_stale = False
@@ -311,13 +310,13 @@ class Fleet:
 
     def _note_times(self, first: int, last: int) -> int:
         """Note in the ledger all up to a time; gives the number of the row that does."""
-        if self._hold is None:
-            begun = max(self._epoch.position, first - 1)
-            self._hold = Hold(self._payer.ledger, self._latest_block, position=begun, holder=self._holder)
+        if self._intents is None:
+            begun = max(self._session.position, first - 1)
+            self._intents = IntentLog(self._payer.ledger, self._latest_block, position=begun, holder=self._holder)
         reach = self._horizon.reach
-        if not self._hold.cover(self._epoch.position, last, 0, self._rule.detector.ahead, reach=reach):
-            raise self._store.close_epoch("a copy of it is taken up elsewhere: the ledger knows of later decisions")
-        return self._hold.block.number
+        if not self._intents.cover(self._session.position, last, 0, self._rule.detector.reserve, reach=reach):
+            raise self._store.close_session("a copy of it is taken up elsewhere: the ledger knows of later decisions")
+        return self._intents.block.number
 
     def _require_open(self) -> None:
         if self._process != os.getpid():

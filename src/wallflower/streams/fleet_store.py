@@ -14,25 +14,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from wallflower.errors import EpochClosed, LedgerError, StateError, StateUnreachable
+from wallflower.errors import LedgerError, SessionClosed, StateError, StateUnreachable
 from wallflower.ledger.chain import canonical
 from wallflower.ledger.store import open_engine
-from wallflower.machine.lazy import Lazy
-from wallflower.streams.state import Epoch, Row, lock_file
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-else:
-    sa = Lazy("sqlalchemy")
+from wallflower.machine.heavy import sqlalchemy as sa
+from wallflower.machine.sqlite_file import lock_file
+from wallflower.streams.session import Row, Session
 
 Key = tuple[str, int]  # a stream, and a time of it
 
 _ROOM: Final = "wallflower_fleets"  # of a database, so that a ledger may be there too
 _TABLES: Final = (
     """
-    CREATE TABLE IF NOT EXISTS fleet_epochs (
+    CREATE TABLE IF NOT EXISTS fleet_sessions (
         fleet TEXT NOT NULL,
         number INTEGER NOT NULL,
         about TEXT NOT NULL,
@@ -48,12 +44,12 @@ _TABLES: Final = (
     """
     CREATE TABLE IF NOT EXISTS fleet_decisions (
         fleet TEXT NOT NULL,
-        epoch INTEGER NOT NULL,
+        session INTEGER NOT NULL,
         stream TEXT NOT NULL,
         time BIGINT NOT NULL,
         flag INTEGER CHECK (flag IN (0, 1)),
         score BIGINT,
-        PRIMARY KEY (fleet, epoch, stream, time)
+        PRIMARY KEY (fleet, session, stream, time)
     )
     """,
 )
@@ -66,7 +62,7 @@ _ASKED: Final = 2_000  # keys looked for at a time; SQLite takes 32,766 variable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """How the latest process put the fleet down: the ledger's last row then, and what it passed over itself."""
+    """How the latest process put the fleet down: the ledger's last row then, and what it skipped itself."""
 
     hash: str = ""
     barred: int = 0
@@ -90,15 +86,15 @@ class FleetStore:
             self._lock.close()
             raise
 
-    def newest(self) -> Epoch | None:
-        """The latest epoch, or None in a new store. Raises EpochClosed when it cannot go on."""
+    def newest(self) -> Session | None:
+        """The latest session, or None in a new store. Raises SessionClosed when it cannot go on."""
         with self._access() as db:
             found = self._latest(db)
         if found is None:
             return None
         if found["status"] == "closed" or _checksum(found["about"]) != found["checksum"]:
-            raise self.close_epoch("what it must remember is damaged or was given up")
-        return Epoch(
+            raise self.close_session("what it must remember is damaged or was given up")
+        return Session(
             number=found["number"],
             about=json.loads(found["about"]),
             secret=(),
@@ -106,67 +102,67 @@ class FleetStore:
             position=found["position"],
         )
 
-    def begin(self, about: dict[str, Any], secret: tuple[int, ...]) -> Epoch:
-        """Start an epoch that is paid for; it is on disk when this returns. A fleet has no secret."""
+    def begin(self, about: dict[str, Any], secret: tuple[int, ...]) -> Session:
+        """Start a session that is paid for; it is on disk when this returns. A fleet has no secret."""
         assert not secret
         words = canonical(about)
         with self._access() as db:
             before = self._latest(db)
             number = 1 if before is None else before["number"] + 1
-            self._run(db, "UPDATE fleet_epochs SET status = 'closed' WHERE fleet = :fleet")
+            self._run(db, "UPDATE fleet_sessions SET status = 'closed' WHERE fleet = :fleet")
             self._run(
                 db,
-                "INSERT INTO fleet_epochs VALUES (:fleet, :number, :about, :checksum, 0, 0, 'open', '', 0)",
+                "INSERT INTO fleet_sessions VALUES (:fleet, :number, :about, :checksum, 0, 0, 'open', '', 0)",
                 number=number,
                 about=words,
                 checksum=_checksum(words),
             )
-        return Epoch(number=number, about=about, secret=())
+        return Session(number=number, about=about, secret=())
 
-    def close_epoch(self, why: str) -> EpochClosed:
-        """Close the latest epoch for good; gives the error to raise."""
+    def close_session(self, why: str) -> SessionClosed:
+        """Close the latest session for good; gives the error to raise."""
         with self._access() as db:
-            self._run(db, "UPDATE fleet_epochs SET status = 'closed' WHERE fleet = :fleet")
-        return EpochClosed(
-            f"{self._place}: {why}. Going on could tell more than was paid for, so the epoch is closed. "
+            self._run(db, "UPDATE fleet_sessions SET status = 'closed' WHERE fleet = :fleet")
+        return SessionClosed(
+            f"{self._place}: {why}. Going on could tell more than was paid for, so the session is closed. "
             "Start a new one, which is paid for (renew=True, --renew)."
         )
 
-    def position_of(self, epoch: Epoch) -> int:
-        """The greatest time of an epoch that is stored as decided, whether or not the answer to COMMIT arrived."""
-        asked = "SELECT position FROM fleet_epochs WHERE fleet = :fleet AND number = :number"
+    def position_of(self, session: Session) -> int:
+        """The greatest time of a session that is stored as decided, whether or not the answer to COMMIT arrived."""
+        asked = "SELECT position FROM fleet_sessions WHERE fleet = :fleet AND number = :number"
         with self._access() as db:
-            return int(self._run(db, asked, number=epoch.number).scalar_one())
+            return int(self._run(db, asked, number=session.number).scalar_one())
 
-    def mark_of(self, epoch: Epoch) -> Mark:
+    def mark_of(self, session: Session) -> Mark:
         """How the fleet was put down last."""
         with self._access() as db:
             found = self._latest(db)
-        if found is None or found["number"] != epoch.number:
+        if found is None or found["number"] != session.number:
             return Mark()
         return Mark(hash=found["mark"], barred=found["barred"])
 
-    def mark(self, epoch: Epoch, mark: Mark) -> None:
+    def mark(self, session: Session, mark: Mark) -> None:
         """Say that the store knows all that was told up to a row of the ledger, except what is barred."""
         with self._access() as db:
             self._run(
                 db,
-                "UPDATE fleet_epochs SET mark = :mark, barred = :barred WHERE fleet = :fleet AND number = :number",
+                "UPDATE fleet_sessions SET mark = :mark, barred = :barred WHERE fleet = :fleet AND number = :number",
                 mark=mark.hash,
                 barred=mark.barred,
-                number=epoch.number,
+                number=session.number,
             )
 
-    def latest_times(self, epoch: Epoch) -> dict[str, int]:
+    def latest_times(self, session: Session) -> dict[str, int]:
         """The greatest time of each stream that was decided."""
         asked = (
             "SELECT stream, max(time) AS newest FROM fleet_decisions "
-            "WHERE fleet = :fleet AND epoch = :epoch GROUP BY stream"
+            "WHERE fleet = :fleet AND session = :session GROUP BY stream"
         )
         with self._access() as db:
-            return {row.stream: row.newest for row in self._run(db, asked, epoch=epoch.number)}
+            return {row.stream: row.newest for row in self._run(db, asked, session=session.number)}
 
-    def recall(self, epoch: Epoch, keys: Sequence[Key]) -> dict[Key, Row]:
+    def recall(self, session: Session, keys: Sequence[Key]) -> dict[Key, Row]:
         """The decisions about these that were kept."""
         found: dict[Key, Row] = {}
         with self._access() as db:
@@ -179,36 +175,45 @@ class FleetStore:
                     db,
                     f"WITH asked (stream, time) AS (VALUES {places}) "  # noqa: S608 - names of variables alone
                     "SELECT d.stream, d.time, d.flag, d.score FROM fleet_decisions d JOIN asked "
-                    "ON d.stream = asked.stream AND d.time = asked.time WHERE d.fleet = :fleet AND d.epoch = :epoch",
-                    epoch=epoch.number,
+                    "ON d.stream = asked.stream AND d.time = asked.time "
+                    "WHERE d.fleet = :fleet AND d.session = :session",
+                    session=session.number,
                     **named,
                 )
                 found |= {(row.stream, row.time): (row.flag, row.score) for row in rows}
         return found
 
     @contextmanager
-    def keep(self, epoch: Epoch, kept: dict[Key, Row]) -> Iterator[None]:
+    def keep(self, session: Session, kept: dict[Key, Row]) -> Iterator[None]:
         """A transaction in which decisions are made: what stands in `kept` at its end is on disk when it has ended, and
         how far the fleet has come with it; or nothing.
         """
         with self._access() as db:
             yield
             rows = [
-                {"fleet": self._fleet, "epoch": epoch.number, "stream": key[0], "time": key[1], "flag": f, "score": s}
+                {
+                    "fleet": self._fleet,
+                    "session": session.number,
+                    "stream": key[0],
+                    "time": key[1],
+                    "flag": f,
+                    "score": s,
+                }
                 for key, (f, s) in kept.items()
             ]
             if rows:
                 db.execute(
-                    sa.text("INSERT INTO fleet_decisions VALUES (:fleet, :epoch, :stream, :time, :flag, :score)"), rows
+                    sa.text("INSERT INTO fleet_decisions VALUES (:fleet, :session, :stream, :time, :flag, :score)"),
+                    rows,
                 )
             self._run(
                 db,
-                "UPDATE fleet_epochs SET block = :block, "
+                "UPDATE fleet_sessions SET block = :block, "
                 "position = CASE WHEN position > :position THEN position ELSE :position END "
                 "WHERE fleet = :fleet AND number = :number",
-                block=epoch.block,
-                position=epoch.position,
-                number=epoch.number,
+                block=session.block,
+                position=session.position,
+                number=session.number,
             )
 
     def close(self) -> None:
@@ -219,7 +224,7 @@ class FleetStore:
         self._engine.dispose()
 
     def _latest(self, db: sa.Connection) -> dict[str, Any] | None:
-        asked = "SELECT * FROM fleet_epochs WHERE fleet = :fleet ORDER BY number DESC LIMIT 1"
+        asked = "SELECT * FROM fleet_sessions WHERE fleet = :fleet ORDER BY number DESC LIMIT 1"
         found = self._run(db, asked).mappings().one_or_none()
         return None if found is None else dict(found)
 
@@ -236,7 +241,7 @@ class FleetStore:
         except sa.exc.SQLAlchemyError:
             raise StateUnreachable(
                 f"{self._place}: it cannot be reached or written at the moment, or holds something else. A fleet tells "
-                "nothing that is not kept. Mend that, then open the fleet again: it goes on, and passes over what it "
+                "nothing that is not kept. Mend that, then open the fleet again: it goes on, and skips what it "
                 "may have looked at meanwhile."
             ) from None
 

@@ -19,9 +19,8 @@ from wallflower.data.cells import scale_columns
 from wallflower.data.lines import number
 from wallflower.errors import DataError, ParameterError
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.gauge import Gauge
-from wallflower.queries.watch.modes import mode_of
-from wallflower.queries.watch.staircase import Table
+from wallflower.queries.watch.detectors import Staircase, Table
+from wallflower.queries.watch.statistics import Statistic
 from wallflower.schema.columns import list_names, pick
 
 Floats = NDArray[np.float64]
@@ -33,18 +32,18 @@ class Rule:
 
     def __init__(self, query: Watch, facts: Schema) -> None:
         self.query, self.columns, self._facts = query, facts.names or (), facts
-        self.gauge = query.gauge(len(self.columns), facts)
+        self.gauge = query.statistic_on(len(self.columns), facts)
         self.detector = query.detector(self.gauge)
-        query.require_reach(self.gauge)
+        query.require_reachable(self.gauge)
         self._known = frozenset(self.columns)
-        self._season = query.season
+        self._season = query.seasonal_baseline
         self.is_single = len(self.columns) == 1 and query.statistic == "sum"
         self._is_plain = all(map(_is_plain, facts.columns or (), self.gauge.bounds.low, self.gauge.bounds.high))
 
     @property
     def needs_dates(self) -> bool:
         """Whether a phase is read from a calendar."""
-        return self._season is not None and self._season.phases.is_cycle
+        return self._season is not None and self._season.season.is_cycle
 
     def row(self, x: Observation) -> list[float]:
         """The entries of one observation, NaN where one is missing; refuses another number of them, or other names."""
@@ -90,7 +89,7 @@ class Rule:
                 f"the phase of an observation is read off its time ({season.time}), and there is not one for each. "
                 "Pass times=[...] with the batch, or a frame that has them."
             )
-        places = season.places(times, len(rows))
+        places = season.buckets(times, len(rows))
         found = self.read_rows(rows)
         return season.standardise(scale_columns(found.T, self._facts), places)
 
@@ -116,18 +115,20 @@ class Rule:
         """The same for one observation and one word, without the overhead of batches: of a single column it takes the
         number, of several the row. None where that is not all it takes.
         """
-        is_other = self._season is not None or self.query.scores or mode_of(self.query) != "staircase"
-        if is_other or not self._is_plain:
+        detector = self.detector
+        if self._season is not None or self.query.level != "entry" or not isinstance(detector, Staircase):
             return None
-        table = Table.of(self.query.deciding_epsilon)  # as the staircase has it
+        if detector.scores or not self._is_plain:
+            return None
+        table = Table.of(detector.epsilon)
         quick = _quick_number if self.is_single else _quick_row
         return quick(self.gauge, self.detector.threshold, table)
 
 
-def _quick_number(gauge: Gauge, threshold: int, table: Table) -> Callable[[float, int], bool]:
+def _quick_number(gauge: Statistic, threshold: int, table: Table) -> Callable[[float, int], bool]:
     """What gauge and staircase do, on plain numbers: the tests hold both to the same decisions."""
     (low,), (high,) = gauge.bounds.low, gauge.bounds.high
-    middle, step, move, floor = low / 2 + high / 2, gauge.step, gauge.move, math.floor
+    middle, step, move, floor = low / 2 + high / 2, gauge.step, gauge.sensitivity, math.floor
     centre = floor(low / step + 0.5) - int(gauge.measure(np.array([low]))[0])
     entries, last = table.thresholds.tolist(), len(table.thresholds) - 1
     first = table.offset + 1
@@ -146,10 +147,10 @@ def _quick_number(gauge: Gauge, threshold: int, table: Table) -> Callable[[float
     return flag
 
 
-def _quick_row(gauge: Gauge, threshold: int, table: Table) -> Callable[[Sequence[float], int], bool]:
+def _quick_row(gauge: Statistic, threshold: int, table: Table) -> Callable[[Sequence[float], int], bool]:
     """The gauge on one row, and the staircase on plain numbers."""
     entries, last = table.thresholds.tolist(), len(table.thresholds) - 1
-    first, move, distance_of = table.offset + 1, gauge.move, gauge.distance
+    first, move, distance_of = table.offset + 1, gauge.sensitivity, gauge.distance
 
     def flag(row: Sequence[float], word: int) -> bool:
         distance = int(distance_of(np.array([row]))[0])

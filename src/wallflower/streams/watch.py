@@ -5,11 +5,11 @@ with wf.watching(query, columns=["temperature"], dataset="ward", ledger=None) as
         if watch.decide(x):
             call_somebody()
 
-Opening a watch charges its whole cost, durably, before anything is looked at. With a `state` every decision is on disk
-before it is told, and every observation is noted in the ledger before it is looked at. So a watch that died is taken up
-where it stood, and an observation that may have been decided is never decided again, whatever became of the state: what
-it does not know of is passed over. When the secret is lost, or the state is seen to be an older copy, the epoch is
-closed, and a new one is paid for.
+Opening a watch charges its whole cost, durably, before anything is looked at. With a `checkpoint` every decision is on
+disk before it is released, and an intent is written to the ledger before an observation is looked at. So a watch that
+died is resumed where it stopped, and an observation that may have been decided is never decided again: what the
+checkpoint does not know is skipped. When the secret is lost, or the checkpoint turns out to be an older copy, the
+session is closed, and a new one is charged.
 """
 
 from __future__ import annotations
@@ -33,13 +33,11 @@ from wallflower.errors import LedgerError, ParameterError, StateError
 from wallflower.ledger import Declaration, Ledger
 from wallflower.machine.vault import read_vault
 from wallflower.noise import Noise, system_noise, words
-from wallflower.queries.watch import Watch
-from wallflower.queries.watch.claims import LiveStream
-from wallflower.queries.watch.detectors import Decisions as DetectorDecisions
-from wallflower.release import declaration_of, default_analyst, require_use
-from wallflower.streams.payer import Hold, Memory, OpenEpoch, Payer
+from wallflower.queries.watch import LiveStream, Watch
+from wallflower.queries.watch.detectors import Output
+from wallflower.release import declaration_of, default_analyst, require_useful
 from wallflower.streams.rule import Observation, Rule, names_of, rows_of
-from wallflower.streams.state import Epoch, State
+from wallflower.streams.session import Checkpoint, IntentLog, Memory, OpenSession, Payer, Session
 
 DEFAULT_PLAN_ROWS: Final = 1000  # observations that a plan assumes if the schema states no number of rows
 WORDS_DRAWN_AHEAD: Final = 4096  # for single decisions
@@ -53,28 +51,28 @@ def watching(
     columns: Sequence[str] | None = None,
     schema: Schema | str | Path | None = None,
     analyst: str | None = None,
-    key: str | None = None,
-    state: str | Path | None = None,
-    state_key: str | Path | None = None,
+    idempotency_key: str | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_key: str | Path | None = None,
     renew: bool = False,
-    anyway: bool | None = None,
-) -> Watching:
-    """Open a watch, and pay for it unless `state` holds an epoch that was paid for and can go on.
+    force: bool | None = None,
+) -> OpenWatch:
+    """Open a watch, and charge it unless `checkpoint` holds a session that was charged and can be resumed.
 
     The whole cost of the query is charged here, once; decisions cost nothing more. Close the watch when done, or use
     `with`.
 
-    query      a `wf.Watch`: threshold, bounds, whom it protects, and its loss
-    ledger     a Ledger, a path or a URL; None for the default one
-    dataset    the name that the budget hangs on
-    columns    names the entries of an observation, unless the query or the schema does
-    schema     public facts of the columns, or the file that states them: bounds, centers, scales
-    analyst    who asks; default: $WALLFLOWER_ANALYST, the project's, or you
-    key        identifies the charge; a key that was charged before is refused. A watch is resumed by its state
-    state      a file that keeps every decision, made if it is not there; a watch that died goes on from it
-    state_key  the file of a key that seals its secret
-    renew      an epoch that is closed or exhausted is followed by a new one, which is paid for and begins with 1
-    anyway     decisions of no use are refused where False, and warned about where None
+    query            a `wf.Watch`: threshold, bounds, whom it protects, and its loss
+    ledger           a Ledger, a path or a URL; None for the default one
+    dataset          data set name; the budget is tracked under it
+    columns          names the entries of an observation, unless the query or the schema does
+    schema           public facts of the columns, or the file that states them: bounds, centers, scales
+    analyst          who asks; default: $WALLFLOWER_ANALYST, the project's, or you
+    idempotency_key  identifies the charge; a key that was charged before is refused (a checkpoint resumes a watch)
+    checkpoint       a file that keeps every decision, created if needed; a watch that died is resumed from it
+    checkpoint_key   the file of a key that seals its secret
+    renew            follow a session that is closed or exhausted by a new one, which is charged and begins with 1
+    force            decisions that are mostly noise are refused where False, and warned about where None
     """
     watched = WatchTarget.of(query, dataset, columns, schema)
     if query.relearn is not None:
@@ -83,29 +81,31 @@ def watching(
             "a new baseline when the usual has drifted."
         )
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    kept = _open_state(state, state_key)
+    kept = _open_checkpoint(checkpoint, checkpoint_key)
     rule, noise = watched.rule, system_noise()
     own = new_holder("watch", noise)
     try:
-        payer = watched.payer(book, kept, analyst=analyst, anyway=anyway)
-        found = payer.open_epoch(
+        payer = watched.payer(book, kept, analyst=analyst, force=force)
+        found = payer.open_session(
             {"facts": watched.facts.to_json()},
             lambda: rule.detector.secret(noise),
             rule.detector.is_over,
-            key=own if key is None else key,
+            idempotency_key=own if idempotency_key is None else idempotency_key,
             renew=renew,
         )
     except BaseException:
         if kept is not None:
             kept.close()
         raise
-    return Watching(rule, payer, kept, found, noise, holder=own)
+    return OpenWatch(rule, payer, kept, found, noise, holder=own)
 
 
-def _open_state(state: str | Path | None, key: str | Path | None) -> State | None:
-    if state is None and key is not None:
-        raise ParameterError("state_key: it seals a state, and none is given. Name a state too, or leave it out.")
-    return None if state is None else State(state, read_vault(None if key is None else Path(key)))
+def _open_checkpoint(checkpoint: str | Path | None, key: str | Path | None) -> Checkpoint | None:
+    if checkpoint is None and key is not None:
+        raise ParameterError(
+            "checkpoint_key: it seals a checkpoint, and none is given. Name a checkpoint too, or leave it out."
+        )
+    return None if checkpoint is None else Checkpoint(checkpoint, read_vault(None if key is None else Path(key)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,17 +163,17 @@ class WatchTarget:
 
     @classmethod
     def of(cls, query: Watch, dataset: str, columns: Sequence[str] | None, schema: Schema | str | Path | None) -> Self:
-        """Hold a query to what is public of the stream."""
+        """IntentLog a query to what is public of the stream."""
         public = Schema.read(schema) if isinstance(schema, str | Path) else schema
         names = names_of(query, columns, public)
         facts = Schema.of(names) if public is None or public.columns is None else public.only(names)
         rule = Rule(query, facts)
-        if query.season is not None:
-            query.season.require_same(dataset, names)
+        if query.seasonal_baseline is not None:
+            query.seasonal_baseline.require_same(dataset, names)
         return cls(dataset=dataset, facts=facts, rule=rule, declared=declaration_of(dataset, public or Schema()))
 
-    def payer(self, ledger: Ledger, state: Memory | None, *, analyst: str | None, anyway: bool | None) -> Payer:
-        """Who pays for it, and remembers in `state`, if there is one."""
+    def payer(self, ledger: Ledger, checkpoint: Memory | None, *, analyst: str | None, force: bool | None) -> Payer:
+        """Who pays for it, and remembers in `checkpoint`, if there is one."""
         query, facts, names = self.rule.query, self.facts, tuple(self.rule.columns)
         return Payer(
             query=query,
@@ -182,30 +182,30 @@ class WatchTarget:
             dataset=self.dataset,
             analyst=analyst or default_analyst(),
             ledger=ledger,
-            state=state,
-            check_useful=lambda: require_use(
-                query.plan(n=facts.rows or DEFAULT_PLAN_ROWS, dimension=len(names)), anyway=anyway
+            checkpoint=checkpoint,
+            check_useful=lambda: require_useful(
+                query.plan(n=facts.rows or DEFAULT_PLAN_ROWS, dimension=len(names)), force=force
             ),
         )
 
 
 def new_holder(kind: str, noise: Noise) -> str:
-    """A name for whoever holds an epoch, and the key of its charge unless another is given: no other ledger has it."""
+    """A name for whoever holds a session, and the key of its charge unless another is given: no other ledger has it."""
     return f"{kind}-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())
 
 
-class Watching:
+class OpenWatch:
     """An open watch. One process has it: in a forked child it is closed."""
 
     def __init__(
-        self, rule: Rule, payer: Payer, state: State | None, found: OpenEpoch, noise: Noise, *, holder: str
+        self, rule: Rule, payer: Payer, checkpoint: Checkpoint | None, found: OpenSession, noise: Noise, *, holder: str
     ) -> None:
-        self.resumed, self._state = found.resumed, state
-        self._rule, self._payer, self._epoch, self._noise = rule, payer, found.epoch, noise
-        self._hold = Hold(payer.ledger, found.block, position=found.epoch.position, holder=holder)
+        self.resumed, self._checkpoint = found.resumed, checkpoint
+        self._rule, self._payer, self._session, self._noise = rule, payer, found.session, noise
+        self._intents = IntentLog(payer.ledger, found.block, position=found.session.position, holder=holder)
         self._is_open = True
         self._lock = RLock()
-        self._quick = rule.quick() if state is None else None
+        self._quick = rule.quick() if checkpoint is None else None
         self._ahead: list[int] = []  # words for single decisions
         _OPEN.add(self)
 
@@ -216,29 +216,29 @@ class Watching:
 
     @property
     def charge(self) -> int:
-        """The entry of the ledger that paid for this epoch."""
-        return int(self._epoch.about["charge"])
+        """The entry of the ledger that paid for this session."""
+        return int(self._session.about["charge"])
 
     @property
     def position(self) -> int:
-        """How many observations were decided in this epoch, or passed over."""
-        return self._epoch.position - len(self._ahead)
+        """How many observations were decided in this session, or skipped."""
+        return self._session.position - len(self._ahead)
 
     @property
-    def passed_over(self) -> int:
+    def skipped_ahead(self) -> int:
         """How many of the next observations are not looked at: a process that did not end well had noted them."""
-        return 0 if self.exhausted else self._hold.count_barred(self.position)
+        return 0 if self.exhausted else self._intents.count_skipped(self.position)
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing more will be decided in this epoch."""
-        return self._epoch.exhausted
+        """Whether nothing more will be decided in this session."""
+        return self._session.exhausted
 
     def decide(self, x: Observation, *, time: str | None = None) -> bool | None:
         """Whether the next observation is flagged: a number, a sequence of them, or a mapping by column. `time` says
         when it was made, where the watch has a baseline by phase.
 
-        None when the watch is exhausted, or the observation is passed over. An entry that is missing or no number
+        None when the watch is exhausted, or the observation is skipped. An entry that is missing or no number
         counts as the middle of its bounds.
         """
         if self._quick is None:
@@ -261,8 +261,9 @@ class Watching:
         first: int | None = None,
         times: Sequence[str] | None = None,
     ) -> Decisions:
-        """Decide a batch; with a state, all of it is on disk before any of it is told. A frame is read by the names of
-        its columns, whatever their order; those that are not watched are left unread.
+        """Decide a batch; with a checkpoint, all of it is on disk before any of it is released.
+
+        A frame is read by the names of its columns, in any order; those that are not watched are ignored.
 
         `first` is the number of the first row, if it is not the next. Rows that were decided before are not looked at:
         what was told is told again. With a baseline by phase, `times` say when each was made, unless a frame has them.
@@ -284,11 +285,11 @@ class Watching:
             return self._recall(first, count)
 
     def close(self) -> None:
-        """Put the watch down. Without a state nothing is left of it."""
+        """Put the watch down. Without a checkpoint nothing is left of it."""
         with self._lock:
             if self._is_open:
                 self._stop()
-                self._release_hold()
+                self._release_intents()
 
     def __enter__(self) -> Self:
         return self
@@ -300,7 +301,7 @@ class Watching:
 
     def __repr__(self) -> str:
         words = "closed" if not self._is_open else "exhausted" if self.exhausted else "open"
-        return f"Watching({self._payer.dataset!r}, charge {self.charge}, {self.position:,} decided, {words})"
+        return f"OpenWatch({self._payer.dataset!r}, charge {self.charge}, {self.position:,} decided, {words})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise StateError("an open watch cannot be copied or pickled: one charge pays for one. Pass it by reference.")
@@ -314,61 +315,61 @@ class Watching:
                 "decided in order, none left out. Pass the next, or one that was decided."
             )
         known = max(0, min(count, last + 1 - start))
-        if known and self._state is None:
+        if known and self._checkpoint is None:
             raise StateError(
-                f"observation {start} was decided before, and a watch without a state keeps no decisions. "
-                "Open the watch with state=FILE to ask again."
+                f"observation {start} was decided before, and a watch without a checkpoint keeps no decisions. "
+                "Open the watch with checkpoint=FILE to ask again."
             )
         start = index(start)  # SQLite would keep one of numpy as bytes
-        rows = [] if self._state is None else self._state.recall(self._epoch, start, known)
+        rows = [] if self._checkpoint is None else self._checkpoint.recall(self._session, start, known)
         flags = [flag for flag, _ in rows]
         return self._decisions(start, flags, [score or 0 for _, score in rows], [flag is None for flag in flags])
 
     def _decide_next(self, rows: Any) -> Decisions:
         """Decide what comes next: nothing is told before it is kept."""
-        start, skipped = self.position + 1, min(self.passed_over, len(rows))
+        start, skipped = self.position + 1, min(self.skipped_ahead, len(rows))
         parts = list(self._looks(self._rule.measure(rows[skipped:]), self.position + len(rows)))
         unknown = np.zeros(skipped, dtype=np.int64)
         flags = np.concatenate([unknown, *(part.flags for part in parts)])
         scores = np.concatenate([unknown, *(part.scores for part in parts if part.scores is not None)])
-        self._epoch = self._keep(flags[skipped:], scores[skipped:], skipped)
+        self._session = self._keep(flags[skipped:], scores[skipped:], skipped)
         return self._decisions(start, flags, scores, np.arange(len(flags)) < skipped)
 
-    def _keep(self, flags: NDArray[Any], scores: NDArray[Any], skipped: int) -> Epoch:
-        """The epoch after so many that were skipped and these decisions, on disk if it has a state."""
+    def _keep(self, flags: NDArray[Any], scores: NDArray[Any], skipped: int) -> Session:
+        """The session after so many that were skipped and these decisions, on disk if it has a checkpoint."""
         after = replace(
-            self._epoch,
-            position=self._epoch.position + skipped + len(flags),
-            block=self._hold.block.number,
-            exhausted=self._rule.detector.is_over(self._epoch.spent),
+            self._session,
+            position=self._session.position + skipped + len(flags),
+            block=self._intents.block.number,
+            exhausted=self._rule.detector.is_over(self._session.spent),
         )
-        if self._state is not None:
+        if self._checkpoint is not None:
             kept = scores.tolist() if self._rule.query.scores else [None] * len(flags)
-            self._state.keep(after, [(None, None)] * skipped + list(zip(flags.tolist(), kept, strict=True)))
+            self._checkpoint.keep(after, [(None, None)] * skipped + list(zip(flags.tolist(), kept, strict=True)))
         return after
 
-    def _looks(self, distances: NDArray[np.int64], last: int) -> Iterator[DetectorDecisions]:
+    def _looks(self, distances: NDArray[np.int64], last: int) -> Iterator[Output]:
         """Decide about these, the last of which has this number: nothing is looked at before it is held.
 
         What was spent counts at once, since a note in the ledger may show it, even if nothing of it is kept.  (B)
         """
         detector = self._rule.detector
-        while len(distances) and not detector.is_over(self._epoch.spent):
+        while len(distances) and not detector.is_over(self._session.spent):
             found = detector.decide(
-                distances, self._epoch.secret, self._epoch.spent, self._noise, most=self._hold_until(last)
+                distances, self._session.secret, self._session.spent, self._noise, max_spent=self._cover_until(last)
             )
-            self._epoch = replace(self._epoch, spent=found.spent)
+            self._session = replace(self._session, spent=found.spent)
             distances = distances[found.count :]
             yield found
 
-    def _hold_until(self, last: int) -> int | None:
-        """Hold all up to an observation; gives the most that may be spent on it. Without a state nothing goes on."""
-        epoch, state = self._epoch, self._state
-        if state is None:
+    def _cover_until(self, last: int) -> int | None:
+        """Cover all up to an observation; return the most that may be spent on it."""
+        session, checkpoint = self._session, self._checkpoint
+        if checkpoint is None:
             return None
-        if not self._hold.cover(epoch.position, last, epoch.spent, self._rule.detector.ahead):
-            raise state.close_epoch("a copy of it is taken up elsewhere: the ledger knows of later decisions")
-        return self._hold.block.spent
+        if not self._intents.cover(session.position, last, session.spent, self._rule.detector.reserve):
+            raise checkpoint.close_session("a copy of it is taken up elsewhere: the ledger knows of later decisions")
+        return self._intents.block.spent
 
     def _decisions(self, start: int, flags: Any, scores: Any, skipped: Any) -> Decisions:
         return Decisions(
@@ -384,7 +385,7 @@ class Watching:
         with self._lock:
             self._require_open()
             word, *rest = words(self._noise, WORDS_DRAWN_AHEAD).tolist()
-            self._epoch = replace(self._epoch, position=self._epoch.position + WORDS_DRAWN_AHEAD)
+            self._session = replace(self._session, position=self._session.position + WORDS_DRAWN_AHEAD)
             self._ahead.extend(reversed(rest))
             return int(word)
 
@@ -399,19 +400,19 @@ class Watching:
         """In a forked child: the watch stays with the parent."""
         if self._is_open:
             self._stop()
-            if self._state is not None:
-                self._state.abandon()
+            if self._checkpoint is not None:
+                self._checkpoint.abandon()
 
-    def _release_hold(self) -> None:
-        state = self._state
-        if state is not None:
-            with suppress(LedgerError, StateError):  # what is held and not given back is passed over
-                self._hold.put_down(state.position_of(self._epoch), self._epoch.spent)
-            state.close()
+    def _release_intents(self) -> None:
+        checkpoint = self._checkpoint
+        if checkpoint is not None:
+            with suppress(LedgerError, StateError):  # what is held and not given back is skipped
+                self._intents.release(checkpoint.position_of(self._session), self._session.spent)
+            checkpoint.close()
 
     def _stop(self) -> None:
         """Decide nothing any more, and forget what was drawn ahead: a child would use it a second time."""
-        self._epoch, self._is_open = replace(self._epoch, position=self.position), False
+        self._session, self._is_open = replace(self._session, position=self.position), False
         self._ahead.clear()
 
 
@@ -419,7 +420,7 @@ def _single(found: Decisions) -> bool | None:
     return found.outliers[0] if len(found) else None
 
 
-_OPEN: Final[WeakSet[Watching]] = WeakSet()
+_OPEN: Final[WeakSet[OpenWatch]] = WeakSet()
 
 
 def _forget() -> None:

@@ -16,9 +16,8 @@ from wallflower.audit import ScriptedNoise
 from wallflower.data import Schema
 from wallflower.neighbours import region
 from wallflower.neighbours.noisy_count import (
-    FALSE_GROWTH,
     STEP,
-    TEST_SHARES,
+    TEST_OFFERS,
     calm_share,
     cap_rule,
     crowded_neighbours,
@@ -26,16 +25,16 @@ from wallflower.neighbours.noisy_count import (
     crowding_steps,
     exact_steps,
     public_cap,
+    size_cap,
     split_for_test,
-    usual_slack,
 )
-from wallflower.neighbours.programme import decide
 from wallflower.neighbours.radii import Tally
+from wallflower.neighbours.transport import solve_transport
 from wallflower.noise import SystemNoise
-from wallflower.queries.count import BoundedCount, parameters
-from wallflower.queries.count.audit.caps import BROKEN
+from wallflower.queries.count.at_radius import describe_cap
+from wallflower.queries.count.audit.choices import BROKEN
 from wallflower.queries.count.exact import count_outliers
-from wallflower.queries.count.words import cap_notes
+from wallflower.queries.count.two_sided import TwoSidedCounted
 
 SETTINGS = [(n, k, e) for n in (50, 367, 1000, 6000, 10**5) for k in (1, 3, 5, 10, 20, 50) for e in ("0.1", "1", "3")]
 
@@ -70,7 +69,7 @@ def crowded():
 
 @pytest.mark.parametrize(("n", "k", "epsilon"), SETTINGS)
 def test_a_calm_table_pays_at_most_half_as_much_again(n, k, epsilon):
-    rule, usual = cap_rule(n, k, Loss(epsilon)), usual_slack(n, k, Loss(epsilon))
+    rule, usual = cap_rule(n, k, Loss(epsilon)), size_cap(n, k, Loss(epsilon))
     before = Fraction(usual + 1) / Fraction(epsilon)
     assert (rule.narrow + 1) / rule.numbers.epsilon <= Fraction(3, 2) * before
     assert usual <= rule.narrow <= rule.wide == (rule.wide if rule.test is None else k)
@@ -78,12 +77,13 @@ def test_a_calm_table_pays_at_most_half_as_much_again(n, k, epsilon):
     assert usual <= public_cap(n, k, Loss(epsilon)) <= max(usual, k)
 
 
+@pytest.mark.parametrize("n", [10**4, 10**5])
 @pytest.mark.parametrize("loss", [Loss("1"), Loss("1", delta="1e-6"), Loss.zcdp("1/2")])
-def test_the_test_and_the_count_share_the_loss(loss):
-    spent, left = split_for_test(loss)
+def test_the_test_and_the_count_share_the_loss(loss, n):
+    rule = cap_rule(n, 20, loss)
+    spent, left = split_for_test(loss, rule.test_share)
     assert spent.amount + left.amount == loss.amount
     assert (spent.delta, left.delta) == (0, loss.delta)
-    rule = cap_rule(10**5, 20, loss)
     assert rule.numbers == left
     assert rule.test is not None
     if loss.kind is spent.kind and loss.kind is not Loss.zcdp("1").kind:
@@ -109,20 +109,20 @@ def test_crowding_is_the_number_of_records_with_barely_enough_neighbours():
 def test_a_lattice_is_counted_with_a_cap_that_never_binds(crowded):
     query, truth = on_lattice(), count_outliers(crowded.values, math.sqrt(2) * (1 + 1e-9), 8, normalise=False)
     value = query.answer(crowded, ScriptedNoise())
-    assert (int(value), value.chosen.cap, truth) == (156, 8, 156)
-    assert int(on_lattice(slack=usual_slack(1600, 8, Loss("3"))).answer(crowded, ScriptedNoise())) > 2 * truth
+    assert (value.value, value.cap.cap, truth) == (156, 8, 156)
+    assert on_lattice(slack=size_cap(1600, 8, Loss("3"))).answer(crowded, ScriptedNoise()).value > 2 * truth
     reading = query.reading(value, crowded)
     assert reading.extras["slack"] == 8
-    assert reading.extras["crowding"] == value.chosen.crowding > 0.9
+    assert reading.extras["crowding"] == value.cap.crowding > 0.9
     assert "degree cap is 8" in reading.notes[-1]
 
 
 def test_each_draw_of_a_tested_count_has_its_part_of_the_loss(crowded):
     script = ScriptedNoise()
     value = on_lattice(interval="two-sided").answer(crowded, script)
-    assert isinstance(value, BoundedCount)
-    spent, left = split_for_test(Loss("3"), value.chosen.test_share)
-    half, cap = left.epsilon / 2, value.chosen.cap
+    assert isinstance(value, TwoSidedCounted)
+    spent, left = split_for_test(Loss("3"), value.cap.test_share)
+    half, cap = left.epsilon / 2, value.cap.cap
     expected = [crowding_sensitivity(8) / spent.epsilon, (128 * (cap + 1) + 1) / half, (128 * cap + 1) / half]
     assert [float(scale) for _, scale in script.asked] == pytest.approx([float(scale) for scale in expected])
 
@@ -131,15 +131,17 @@ def test_the_interval_of_a_release_is_that_of_its_cap(crowded):
     query = on_lattice()
     value = query.answer(crowded, ScriptedNoise())
     low, high = query.reading(value, crowded).interval
-    wide = on_lattice(slack=8, loss=split_for_test(Loss("3"), value.chosen.test_share)[1]).noise(1600, 2).half_width()
-    assert high - value == pytest.approx(wide, abs=1)
-    assert low < value
+    wide = (
+        on_lattice(slack=8, loss=split_for_test(Loss("3"), value.cap.test_share)[1]).variant.noise(1600, 2).half_width()
+    )
+    assert high - value.value == pytest.approx(wide, abs=1)
+    assert low < value.value
 
 
 def test_a_cap_that_is_asked_for_is_taken_without_a_test(crowded):
     script = ScriptedNoise()
     value = on_lattice(slack=3).answer(crowded, script)
-    assert not isinstance(value, parameters.CappedCount)
+    assert value.cap is None
     assert len(script.asked) == 1
     assert on_lattice(slack=3).reading(value, crowded).extras["slack_reason"] == "asked for"
 
@@ -151,15 +153,15 @@ def test_groups_share_one_test(crowded):
     table = wf.load(pa.table(cells), schema=schema, name="halves")
     query = on_lattice(by=("half",), loss=Loss("9"))
     view, script = query.view(table), ScriptedNoise()
-    rows = query.answer(view, script)
-    assert rows.chosen.cap == 8
-    assert [row["outliers"] for row in rows] == [116, 116]  # the rims of two halves
-    spent, left = split_for_test(Loss("9"), rows.chosen.test_share)
+    groups = query.answer(view, script)
+    assert groups.cap.cap == 8
+    assert [row["outliers"] for row in groups.value] == [116, 116]  # the rims of two halves
+    spent, left = split_for_test(Loss("9"), groups.cap.test_share)
     assert float(script.asked[0][1]) == pytest.approx(float(crowding_sensitivity(8) / spent.epsilon))
     assert float(script.asked[1][1]) == pytest.approx(float(2 * (128 * 8 + 1) / (Fraction(9, 10) * left.epsilon)))
-    reading = query.reading(rows, view)
+    reading = query.reading(groups, view)
     assert reading.extras["slack"] == 8
-    bars = query.as_released(reading.extras, view).picture(list(rows), view)
+    bars = query.as_released(reading.extras, view).picture(groups.value, view)
     assert bars.intervals == tuple((float(low), float(high)) for low, high in reading.extras["intervals"])
 
 
@@ -190,8 +192,8 @@ def test_the_plan_shows_the_expected_error_of_calm_and_of_crowded_tables():
 
 def test_a_plan_states_the_noise_of_both_outcomes(crowded):
     query = Count(neighbours=20, radius=1.0, loss=Loss("1"))
-    rule = query.rule(6000, 2)
-    calm, wide = (query.with_cap(6000, 2, chosen).noise(6000, 2).half_width() for chosen in (None, rule.likely_cap()))
+    rule = query.variant.rule(6000, 2)
+    calm, wide = (query.variant.capped_noise(6000, 2, chosen).half_width() for chosen in (None, rule.likely_cap()))
     assert f"±{calm:.3g} (95 %; on a crowded table ±{wide:.3g})" in query.plan(n=6000, dimension=2).reason
     fixed = replace(query, slack=6).plan(n=6000, dimension=2)
     assert "crowded" not in fixed.reason
@@ -202,14 +204,14 @@ def test_a_plan_states_the_noise_of_both_outcomes(crowded):
 
 
 def test_a_weak_test_gets_two_sevenths_of_the_loss_and_no_wider_cap():
-    strong, weak = cap_rule(10**5, 20, Loss("1")), cap_rule(6000, 50, Loss("1"))
-    assert (strong.test_share, weak.test_share) == TEST_SHARES
-    assert weak.narrow == usual_slack(6000, 50, Loss("1"))
+    cheap, strong, weak = (cap_rule(n, k, Loss("1")) for n, k in ((10**5, 20), (6000, 20), (6000, 50)))
+    assert [rule.test_share for rule in (cheap, strong, weak)] == [offer.share for offer in TEST_OFFERS]
+    assert weak.narrow == size_cap(6000, 50, Loss("1"))
     assert (weak.test_share * 1 + weak.numbers.epsilon, weak.numbers.epsilon) == (1, Fraction(5, 7))
     spent = split_for_test(Loss("1"), weak.test_share)[0]
     assert weak.test is not None
     assert crowding_sensitivity(50) <= weak.test.scale * spent.epsilon < crowding_sensitivity(50) * (1 + 1e-9)
-    assert "two sevenths of the loss" in cap_notes(weak.choose(0, ScriptedNoise()), 50)[0]
+    assert "two sevenths of the loss" in describe_cap(weak.choose(0, ScriptedNoise()), 50)[0]
 
 
 @pytest.mark.parametrize(("n", "k", "epsilon"), SETTINGS)
@@ -223,7 +225,8 @@ def test_chances_of_caps_follow_from_the_law_of_the_test(n, k, epsilon):
         return
     assert rule.cap_at(1.0) == rule.wide or rule.calm + rule.growth[-1] > 1.0
     grown = sum(chance * (cap - rule.narrow) for cap, chance in rule.cap_chances(calm_share(n, k)).items())
-    assert grown <= 1.05 * FALSE_GROWTH * (rule.narrow + 1)  # on a calm table, by chance
+    (offer,) = (offer for offer in TEST_OFFERS if offer.share == rule.test_share)
+    assert grown <= 1.05 * offer.false_growth * (rule.narrow + 1)  # on a calm table, by chance
 
 
 def test_the_released_crowding_alone_chooses_the_cap_as_often_as_its_chances_say():
@@ -249,7 +252,9 @@ def test_the_rule_leaves_no_large_programme_on_crowded_tables(name, monkeypatch)
     make, k, share = HARD_TABLES[name]
     values, sizes = make(), []
     radius = float(np.quantile(cKDTree(values).query(values, k + 1)[0][:, -1], 1 - share)) * (1 + 1e-9)
-    monkeypatch.setattr(region, "decide", lambda contest, gap: sizes.append(len(contest.free)) or decide(contest, gap))
+    monkeypatch.setattr(
+        region, "solve_transport", lambda contest, gap: sizes.append(len(contest.free)) or solve_transport(contest, gap)
+    )
     rule = cap_rule(len(values), k, Loss("1"))
     crowding = crowding_steps([values], radius, k, normalise=False)
     cap = rule.choose(crowding, ScriptedNoise()).cap

@@ -3,7 +3,6 @@
 import json
 import math
 from bisect import bisect_left
-from copy import copy
 from fractions import Fraction
 
 import numpy as np
@@ -14,11 +13,12 @@ from wallflower import Count, Loss, Points
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.ledger import Ledger
 from wallflower.mechanisms import Additive
+from wallflower.neighbours.extension import inliers
 from wallflower.neighbours.noisy_count import STEP
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
-from wallflower.queries.count import BoundedCount
-from wallflower.queries.count.extension import inliers
+from wallflower.queries.count.at_radius import Counted
+from wallflower.queries.count.two_sided import TwoSidedCounted
 from wallflower.query import two_digits_up
 from wallflower.release import Release, release
 from wallflower.units import Claim
@@ -51,7 +51,7 @@ def asked(**changes):
 
 def test_without_noise_the_extension_answers_the_exact_count_on_calm_data():
     points = synthetic()
-    assert asked().answer(points, Scripted()) == outliers(points.values, 1.1, 3) == 5
+    assert asked().answer(points, Scripted()).value == outliers(points.values, 1.1, 3) == 5
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,15 @@ def test_smooth_noise_follows_the_smooth_bound_and_never_the_global_one_on_calm_
 
 @pytest.mark.parametrize(("steps", "value"), [(10**9, 50), (-(10**9), 0), (64, 6), (63, 5), (-64, 5), (-65, 4)])
 def test_the_answer_is_a_whole_number_between_nobody_and_everybody(steps, value):
-    answer = asked().answer(synthetic(), Scripted(steps))
+    answer = asked().answer(synthetic(), Scripted(steps)).value
     assert answer == value
-    assert isinstance(answer, int)
+    assert type(answer) is int
 
 
 def test_noise_below_seven_at_seven_tenths_without_delta():
     """What the paper claimed for its Figure 3 and could not have had."""
-    assert asked(loss=Loss("0.7")).noise(50, 2).deviation() < 7
-    draws = [asked(loss=Loss("0.7"), slack=2).noise(50, 2).draw(system_noise()) * STEP for _ in range(3000)]
+    assert asked(loss=Loss("0.7")).variant.noise(50, 2).deviation() < 7
+    draws = [asked(loss=Loss("0.7"), slack=2).variant.noise(50, 2).draw(system_noise()) * STEP for _ in range(3000)]
     assert 5.3 < math.sqrt(sum(float(z) ** 2 for z in draws) / 3000) < 7
 
 
@@ -107,14 +107,15 @@ def test_noise_below_seven_at_seven_tenths_without_delta():
     ],
 )
 def test_the_slack_is_chosen_from_public_facts(n, loss, slack):
-    assert asked(neighbours=5, loss=loss).slack_for(n) == asked(neighbours=5, loss=loss).slack_for(n, 3) == slack
+    rule = asked(neighbours=5, loss=loss).variant.rule
+    assert rule(n, None).narrow == rule(n, 3).narrow == slack
 
 
 @pytest.mark.parametrize(
     ("neighbours", "dimension", "slack"), [(1, 1, 2), (3, 1, 6), (1, 2, 6), (2, 2, 10), (1, 3, 10)]
 )
 def test_the_slack_stops_where_more_of_it_buys_nothing(neighbours, dimension, slack):
-    assert asked(neighbours=neighbours).slack_for(10**6, dimension) == slack
+    assert asked(neighbours=neighbours).variant.rule(10**6, dimension).narrow == slack
 
 
 @pytest.mark.parametrize(("dimension", "enough"), [(1, 2), (2, 6)])
@@ -156,7 +157,7 @@ def test_a_plan_that_nothing_can_save_says_so():
 
 def test_the_expected_error_of_the_plan_is_what_draws_show():
     """The mean of 8,000 draws is 8 % off once in 10¹¹ runs."""
-    noise = asked(slack=2).noise(10**6, 2)
+    noise = asked(slack=2).variant.noise(10**6, 2)
     draws = [abs(noise.draw(system_noise())) for _ in range(8000)]
     assert float(sum(draws) * STEP / 8000) == pytest.approx(noise.mean_error(), rel=0.08)
 
@@ -191,8 +192,8 @@ def test_what_an_interval_states_holds_by_the_law_of_its_noise(mechanism, points
     is far too high, and states no lower end."""
     slack = 3 if mechanism == "extension" else None  # a fixed cap, so that an answer draws once
     query = asked(mechanism=mechanism, loss=loss, slack=slack)
-    readings = {value: query.reading(value, points) for value in range(points.n + 1)}
-    chances = law_of_count(points.n, _drawn_noise(query, points), lambda noise: query.answer(points, noise))
+    readings = {value: query.reading(Counted(value), points) for value in range(points.n + 1)}
+    chances = law_of_count(points.n, _drawn_noise(query, points), lambda noise: query.answer(points, noise).value)
     assert sum(chance for v, chance in chances.items() if readings[v].extras["at_most"] >= truth) >= 0.975
     stated = {v for v, said in readings.items() if said.extras["at_least"] is not None}
     assert stated == (set() if mechanism == "extension" else set(readings))
@@ -205,7 +206,7 @@ def _drawn_noise(query, points):
     script = Scripted()
     query.answer(points, script)
     ((law, scale), *_) = script.scales
-    return Additive(law, scale, query.noise(points.n, points.dimension).step)
+    return Additive(law, scale, query.variant.noise(points.n, points.dimension).step)
 
 
 @pytest.mark.slow
@@ -213,12 +214,14 @@ def _drawn_noise(query, points):
 @pytest.mark.parametrize(("points", "truth"), [(synthetic(), 5), (crowd(), 0)], ids=["calm", "crowded"])
 def test_a_two_sided_interval_covers_whatever_the_data(points, truth, loss):
     query = asked(interval="two-sided", loss=loss, slack=3)  # a fixed cap, so that an answer draws twice
-    count = law_of_count(points.n, query.noise(points.n, 2), lambda noise: query.answer(points, noise))
-    floor = law_of_count(points.n, query.floor_noise(points.n, 2), lambda noise: query.answer(points, noise).floor)
+    count = law_of_count(points.n, query.variant.noise(points.n, 2), lambda noise: query.answer(points, noise).value)
+    floor = law_of_count(
+        points.n, query.variant.floor_noise(points.n, 2), lambda noise: query.answer(points, noise).floor
+    )
     covered = 0.0
     for value, chance in count.items():
         for below, other in floor.items():
-            low, high = query.reading(BoundedCount(value, below), points).interval
+            low, high = query.reading(TwoSidedCounted(value, floor=below), points).interval
             assert low <= value <= high
             covered += chance * other * (low <= truth <= high)
     assert covered >= 0.95
@@ -227,11 +230,11 @@ def test_a_two_sided_interval_covers_whatever_the_data(points, truth, loss):
 def test_a_two_sided_answer_draws_twice_at_half_the_loss_each():
     noise, query = Scripted(), asked(interval="two-sided", slack=3, loss=Loss("1", delta="1e-30"))
     answer = query.answer(synthetic(), noise)
-    assert query.each == Loss("1/2", delta="5e-31")
+    assert query.variant.loss_per_number == Loss("1/2", delta="5e-31")
     assert query.cost() == Loss("1", delta="1e-30")
     assert [scale for _, scale in noise.scales] == [2 * (4 * 128 + 1), 2 * (3 * 128 + 1)]
-    assert (answer, answer.floor) == (5, 5)
-    assert asked(interval="two-sided", loss=Loss.zcdp("1/3")).each == Loss.zcdp("1/6")
+    assert (answer.value, answer.floor) == (5, 5)
+    assert asked(interval="two-sided", loss=Loss.zcdp("1/3")).variant.loss_per_number == Loss.zcdp("1/6")
 
 
 def test_a_two_sided_release_is_a_whole_number_with_its_interval_and_comes_back_from_json(tmp_path):
@@ -243,40 +246,39 @@ def test_a_two_sided_release_is_a_whole_number_with_its_interval_and_comes_back_
     assert type(again.value) is int
     assert again.interval == made.interval == (again.extras["at_least"], again.extras["at_most"])
     assert again.extras["floor"] in range(51)
-    assert made.words.endswith(f"(95 % confidence); estimate {made.value}.")
-    assert copy(made.value).floor == made.value.floor
+    assert made.text.endswith(f"(95 % confidence); estimate {made.value}.")
 
 
 def test_the_plan_of_a_two_sided_interval_says_how_far_either_end_reaches():
     query = asked(interval="two-sided", loss=Loss("1"))
     plan = query.plan(n=10_000, dimension=7)
-    below, above = (law(10_000, 7).half_width() for law in (query.floor_noise, query.noise))
+    below, above = (law(10_000, 7).half_width() for law in (query.variant.floor_noise, query.variant.noise))
     assert plan.verdict == f"useful: -{below:.3g} and +{above:.3g} (95 %, both ends proved) among 10,000 records"
-    assert above > 2 * asked().noise(10_000, 7).half_width() * 0.9
+    assert above > 2 * asked().variant.noise(10_000, 7).half_width() * 0.9
     assert dict(plan.curve)[1.0] == above
 
 
 def test_scenario_one_is_read_off_the_released_number_and_states_what_is_proved():
     points, query = synthetic(), asked(mechanism="global")
-    low, high = (query.reading(value, points).extras["any"] for value in (0, 50))
+    low, high = (query.reading(Counted(value), points).extras["any"] for value in (0, 50))
     assert low["says"] is False
     assert high["says"] is True
     assert low["false_alarm"] <= 0.05
     assert low["p_value"] == 1 > 0.5 > high["p_value"]
-    noise = query.noise(50, 2)
+    noise = query.variant.noise(50, 2)
     assert noise.upper_tail(low["threshold"] - 0.5) == low["false_alarm"]
     assert 1 - noise.upper_tail(low["threshold"] - 0.5 - low["found_from"]) <= 0.05
-    raised = asked().reading(50, points).extras["any"]
+    raised = asked().reading(Counted(50), points).extras["any"]
     assert raised["says"] is True
     assert raised["false_alarm"] is raised["p_value"] is None
-    two_sided = asked(interval="two-sided").reading(BoundedCount(50, 0), points).extras["any"]
+    two_sided = asked(interval="two-sided").reading(TwoSidedCounted(50, floor=0), points).extras["any"]
     assert (two_sided["says"], two_sided["p_value"], two_sided["found_from"]) == (False, 1.0, None)
 
 
 @pytest.mark.parametrize(("epsilon", "is_mute"), [("0.05", True), ("9", False)])
 @pytest.mark.parametrize("given", [{}, {"mechanism": "global"}, {"interval": "two-sided"}])
 def test_a_no_that_could_not_be_a_yes_is_said_to_mean_nothing(epsilon, is_mute, given):
-    highest = BoundedCount(50, 50) if "interval" in given else 50
+    highest = TwoSidedCounted(50, floor=50) if "interval" in given else Counted(50)
     reading = asked(loss=Loss(epsilon), **given).reading(highest, synthetic())
     assert reading.extras["any"]["says"] is not is_mute
     assert any("has no power" in note for note in reading.notes) is is_mute
@@ -284,12 +286,19 @@ def test_a_no_that_could_not_be_a_yes_is_said_to_mean_nothing(epsilon, is_mute, 
 
 def test_the_words_state_a_lower_end_only_where_it_is_proved():
     points = synthetic()
-    assert asked().reading(5, points).words == "At most 14 of 50 records are outliers (97.5 % confidence); estimate 5."
-    assert asked(mechanism="global").reading(5, points).words.startswith("0 to 50 of 50 records are outliers (95 %")
+    assert (
+        asked().reading(Counted(5), points).text
+        == "At most 14 of 50 records are outliers (97.5 % confidence); estimate 5."
+    )
+    assert (
+        asked(mechanism="global")
+        .reading(Counted(5), points)
+        .text.startswith("0 to 50 of 50 records are outliers (95 %")
+    )
     assert (
         asked(interval="two-sided")
-        .reading(BoundedCount(5, 4), points)
-        .words.startswith("0 to 23 of 50 records are outliers (95 %")
+        .reading(TwoSidedCounted(5, floor=4), points)
+        .text.startswith("0 to 23 of 50 records are outliers (95 %")
     )
 
 
@@ -350,8 +359,8 @@ def test_too_few_records_and_unknown_columns_are_refused_by_public_facts():
 
 def test_columns_choose_the_subspace():
     points = Points.from_array(np.column_stack([np.zeros(20), np.arange(20) * 100.0]), columns=("flat", "far"))
-    assert asked(columns=("flat",)).answer(asked(columns=("flat",)).view(points), Scripted()) == 0
-    assert asked(columns=("far",)).answer(asked(columns=("far",)).view(points), Scripted()) == 20
+    assert asked(columns=("flat",)).answer(asked(columns=("flat",)).view(points), Scripted()).value == 0
+    assert asked(columns=("far",)).answer(asked(columns=("far",)).view(points), Scripted()).value == 20
 
 
 @pytest.mark.parametrize("loss", [Loss("0.5"), Loss("0.5", delta="1e-6"), Loss.zcdp("0.1")])

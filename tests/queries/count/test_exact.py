@@ -9,7 +9,7 @@ from worlds import pairs
 
 from vectors import vectors
 from wallflower.errors import DataError, ParameterError
-from wallflower.neighbours.pairs import LEAF, lists, near, plant, squared_reach
+from wallflower.neighbours.pairs import LEAF_RECORDS, build_tree, list_neighbours, near, squared_reach
 from wallflower.queries.count.exact import count_outliers, degrees
 
 
@@ -48,9 +48,9 @@ def test_scikit_learn_finds_the_same(dimension, radius):
 
 def test_lists_hold_distinct_near_others_and_are_complete_when_not_cut_off():
     points = np.random.default_rng(3).integers(0, 12, (400, 2)) / 4
-    tree = plant(points, squared_reach(0.5, 2, normalise=True))
+    tree = build_tree(points, squared_reach(0.5, 2, normalise=True))
     truth = pairs(points, 0.5)[np.ix_(tree.order, tree.order)]
-    met, found = lists(tree, 25)
+    met, found = list_neighbours(tree, 25)
     for j in range(tree.n):
         mine = met[j, : found[j]].tolist()
         assert len(set(mine)) == len(mine) == min(25, truth[j].sum())
@@ -58,10 +58,10 @@ def test_lists_hold_distinct_near_others_and_are_complete_when_not_cut_off():
 
 
 def test_a_dense_leaf_lists_everybody_equally_often():
-    tree = plant(np.zeros((LEAF, 2)), 1.0)
-    met, found = lists(tree, 20)
+    tree = build_tree(np.zeros((LEAF_RECORDS, 2)), 1.0)
+    met, found = list_neighbours(tree, 20)
     assert set(found.tolist()) == {20}
-    assert set(np.bincount(met.ravel(), minlength=LEAF).tolist()) == {20}
+    assert set(np.bincount(met.ravel(), minlength=LEAF_RECORDS).tolist()) == {20}
 
 
 def test_near_is_closed_symmetric_and_counts_by_index():

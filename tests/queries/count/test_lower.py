@@ -8,11 +8,11 @@ from worlds import FINE_LINE, LINE, SQUARE, cliques, lower_bound, neighbours_of,
 
 from vectors import vectors
 from wallflower.errors import DataError, ParameterError
-from wallflower.neighbours.pairs import grow_tree, near, plant, squared_reach
+from wallflower.neighbours.pairs import build_tree, index_points, near, squared_reach
 from wallflower.queries.count import lower as room
 from wallflower.queries.count.cliques import heavy_clique
 from wallflower.queries.count.exact import count_outliers
-from wallflower.queries.count.lower import certify_lower, crowded_core, gather, joining_reach, lower_count, settle
+from wallflower.queries.count.lower import certify_lower, crowded_core, gather, joining_reach, lower_count, solve_core
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for
 
@@ -101,7 +101,7 @@ def test_two_records_near_a_third_are_joined_whatever_the_rounding(seed, dimensi
 def test_what_is_peeled_away_is_in_no_heavy_clique(dimension, side):
     draw = np.random.default_rng(dimension)
     values, room_left = draw.uniform(0, side, (60, dimension)), 1.5
-    graph, weight = plant(values, 1.0), draw.uniform(0.1, 1, 60)
+    graph, weight = build_tree(values, 1.0), draw.uniform(0.1, 1, 60)
     core = set(crowded_core(graph, weight, room_left).tolist())
     joined = pairs(values[graph.order], 1.0, normalise=False)
     heavy = [each for each in cliques(joined) if weight[each].sum() > room_left]
@@ -140,7 +140,7 @@ def test_many_records_in_one_place_and_none_at_all():
 
 def test_the_bounds_agree_to_the_tolerance_and_hold_the_value():
     points = np.random.default_rng(3).uniform(0, 8, (300, 2))
-    tree = grow_tree(points, 0.55, normalise=False)
+    tree = index_points(points, 0.55, normalise=False)
     rough, fine = (certify_lower(tree, 6, 3.0, tolerance) for tolerance in (1 / 256, 1e-7))
     assert fine.lower < count_outliers(points, 0.55, 6, normalise=False) - 1
     assert rough.upper - rough.lower <= 1 / 256
@@ -150,9 +150,9 @@ def test_the_bounds_agree_to_the_tolerance_and_hold_the_value():
 
 def test_a_solver_that_fails_costs_time_and_never_correctness(monkeypatch):
     core = gather(np.array([[0.0], [0.4], [0.8], [1.2], [1.6]]), np.array([1, 2, 1, 2, 1]), 1.0)
-    truth = settle(core, 1.0, 1e-7)
-    monkeypatch.setattr(room, "SOLVERS", ())
-    alone = settle(core, 1.0, 0.01)
+    truth = solve_core(core, 1.0, 1e-7)
+    monkeypatch.setattr(room, "HIGHS_RUNS", ())
+    alone = solve_core(core, 1.0, 0.01)
     assert alone.upper - alone.lower <= 0.01
     assert alone.lower - 1e-6 <= truth.lower <= alone.upper + 1e-6
 

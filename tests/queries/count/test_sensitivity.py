@@ -10,7 +10,7 @@ from worlds import FINE_LINE, LINE, SQUARE, neighbours_of, outliers, tables
 
 from vectors import vectors
 from wallflower.errors import ParameterError
-from wallflower.neighbours.limits import KISSING, kissing_number
+from wallflower.neighbours.limits import KISSING_NUMBERS, kissing_number
 from wallflower.queries.count.sensitivity import (
     _adjacency,
     global_bound,
@@ -100,7 +100,7 @@ def test_the_global_bound_is_reached_in_the_plane():
 def test_kissing_numbers_never_fall_and_continue_past_the_table():
     values = [kissing_number(d) for d in range(1, 61)]
     assert values == sorted(values)
-    assert values[: len(KISSING)] == list(KISSING)
+    assert values[: len(KISSING_NUMBERS)] == list(KISSING_NUMBERS)
     assert kissing_number(25) >= 197_040  # a lattice packing that is known
     assert kissing_number(5000) > 0
     with pytest.raises(ParameterError, match="dimension"):

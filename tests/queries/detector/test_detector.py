@@ -21,12 +21,13 @@ from wallflower.data.scans import load_into
 from wallflower.errors import DataError, LossMismatch, NotUseful, ParameterError, SourceError
 from wallflower.neighbours.spreads import DIVISORS, gap_counts, pair_up
 from wallflower.noise import system_noise
-from wallflower.queries.detector import Detector, blur, grids
-from wallflower.queries.detector.by_tiles import cells_of, numbers_above
+from wallflower.queries.detector import grids
+from wallflower.queries.detector.detector import Detector, blur
 from wallflower.queries.detector.drift import drift_of, exact_interval
 from wallflower.queries.detector.exact import exact_scores
 from wallflower.queries.detector.grids import CELLS, Coins, Grid, add_surprises, count_cells, lay_grids
 from wallflower.queries.detector.model import ARROW_KEY, Model, count_above, misses
+from wallflower.queries.detector.tasks import cells_of, numbers_above
 from wallflower.schema import Column
 
 DRAW = np.random.default_rng(5)
@@ -111,7 +112,7 @@ def test_a_model_is_kept_and_read_again(tmp_path):
     assert made.model.columns == NAMES
     assert str(made).count("grids") <= 3
     with pytest.raises(AttributeError, match="no 'predictions'"):
-        people.count(neighbours=3, radius=0.5, epsilon="0.1", anyway=True).predictions  # noqa: B018
+        people.count(neighbours=3, radius=0.5, epsilon="0.1", force=True).predictions  # noqa: B018
     for broken in ({}, {"value": {}}, 7, {**again.to_json(), "counts": [[1]]}, {**again.to_json(), "floor": 0}):
         with pytest.raises(ParameterError, match="it is not one"):
             Model.of(broken)
@@ -191,7 +192,7 @@ def test_compiled_loops_on_all_cores_find_the_same_to_the_bit(monkeypatch):
     laid = lay_grids({0: 1.0, 1: 1e-9, 2: 3e7, 3: 0.7}, 25, Coins(5))
     surprises = draw.normal(size=(25, CELLS))
     plain = count_cells(values, laid), add_surprises(values, laid, surprises)
-    monkeypatch.setattr(grids, "MANY", 1000)
+    monkeypatch.setattr(grids, "MIN_COMPILED_RECORDS", 1000)
     assert (count_cells(values, laid) == plain[0]).all()
     assert add_surprises(values, laid, surprises).tobytes() == plain[1].tobytes()
 
@@ -226,14 +227,14 @@ def test_drift_is_told_where_the_intervals_do_not_meet():
     wild[:500] *= 8
     same, moved = model.drift(usual), model.drift(wild)
     assert moved.has_drifted
-    assert "more than" in moved.words
+    assert "more than" in moved.text
     assert moved.expected == pytest.approx((0.015, 0.025))
     assert same.records == 2000
     assert same.to_json()["share"] == same.flagged / 2000
-    assert "fewer than" in replace(model, contamination=Fraction(1, 2)).drift(usual).words
+    assert "fewer than" in replace(model, contamination=Fraction(1, 2)).drift(usual).text
     unknown = replace(model, contamination=None).drift(usual)
     assert not unknown.has_drifted
-    assert unknown.words.endswith("%).")
+    assert unknown.text.endswith("%).")
     again = Model.of(json.loads(json.dumps(model.to_json())))
     assert again.drift(wild) == moved
     with pytest.raises(DataError, match="no records"):
@@ -353,7 +354,7 @@ def test_pictures_are_drawn_of_a_release(tmp_path):
     people = wf.open(
         wf.Points.from_array(RECORDS, columns=NAMES, name="people", schema=facts), ledger=tmp_path / "l.db"
     )
-    made = people.detector(epsilon="0.9", contamination="2%", anyway=True)
+    made = people.detector(epsilon="0.9", contamination="2%", force=True)
     bars = made.plot(record=RECORDS[:1]).axes[0]
     assert sorted(label.get_text() for label in bars.get_yticklabels()) == list(NAMES)
     total = sum(patch.get_width() for patch in bars.patches)
@@ -415,7 +416,7 @@ def test_flags_are_a_range_where_the_threshold_may_miss_by_as_many():
     assert plan.grade == "check first"
     value = {"spreads": {f"x{at}": 1.0 for at in range(9)}}
     reading = query.reading(value, facts)
-    assert f"It flags 0 to {134 + off:,} of these" in reading.words
+    assert f"It flags 0 to {134 + off:,} of these" in reading.text
     assert "drawn at random" not in plan.reason  # nothing is drawn where all columns are used
 
 

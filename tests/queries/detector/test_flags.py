@@ -51,7 +51,7 @@ def test_with_much_loss_they_are_the_flags_of_each_group(people):
     assert told == exact
     assert told["empty"] == (0, 0)
     assert told["south"][0] > told["north"][0]
-    assert "south has the most flags, by more than noise explains" in made.words
+    assert "south has the most flags, by more than noise explains" in made.text
     assert [label.get_text() for label in made.plot().axes[0].get_yticklabels()] == list(WARDS)
     both = people.flags(detector=model.ledger_id, by=("ward", "age"), epsilon="1000")
     assert len(both.value) == 6
@@ -77,8 +77,8 @@ def test_no_group_is_ranked_first_where_every_interval_contains_none():
     flagged = {"north": 0, "south": 8, "west": 0}
     reading = query.reading([{"ward": ward, "flagged": n, "others": 609} for ward, n in flagged.items()], TABLE)
     assert all(low == 0 for low, _ in reading.extras["intervals"])
-    assert "has the most" not in reading.words
-    assert "by no more than noise explains" in reading.words
+    assert "has the most" not in reading.text
+    assert "by no more than noise explains" in reading.text
     assert reading.quality.noise == "mostly noise"
 
 
@@ -87,7 +87,7 @@ def test_what_is_refused_is_refused_before_anything_is_charged(people):
     bare = people.detector(epsilon="10", columns=("x", "y"))
     spent = str(people.budget().left)
     for asked, said in (
-        ({"detector": 10**6, "by": "ward"}, "no release of detector"),
+        ({"detector": 10**6, "by": "ward"}, "not a release of detector"),
         ({"detector": bare, "by": "ward"}, "no flags"),
         ({"detector": model, "by": "x"}, "neither categories nor edges"),
         ({"detector": model, "by": ("ward", "ward")}, "two different ones"),

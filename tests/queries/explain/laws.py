@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 from scipy.stats import chisquare
 
-from wallflower.queries.explain.space.ranked_table import rank_table
+from wallflower.queries.explain.space.tables import rank_table
 
 ALARM = 1e-9
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from wallflower.queries.explain import exact
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Grubbs, Histogram, Lof, Tukey
-from wallflower.queries.explain.margins import MARGINS, margins
-from wallflower.queries.explain.space.ranked_table import rank_table
+from wallflower.queries.explain.detectors.base import MarginDetector
+from wallflower.queries.explain.space.tables import rank_table
 from wallflower.synthetic import salaries
 
 __all__ = ["salaries"]
@@ -22,7 +22,7 @@ def _measure(sizes):
     codes, metric, record = salaries(sizes=sizes)
     low, high, bits = 50_000.0, 400_000.0, sum(sizes) - len(sizes)
     if bits > 24:
-        _time("Grubbs", bits, lambda: int(exact.by_population(codes, sizes, metric, record, Grubbs()).sum()))
+        _time("Grubbs", bits, lambda: int(exact.count_by_population(codes, sizes, metric, record, Grubbs()).sum()))
         return
     detectors = [
         Grubbs(), Distance(25, 2000.0), FixedBins.equal(low, high, 200), ClampedGrubbs(low, high, 100_000),
@@ -32,8 +32,8 @@ def _measure(sizes):
     for detector in detectors:
         name = type(detector).__name__
         _time(name, bits, lambda it=detector: int(exact.evaluate(codes, sizes, metric, record, it).valid.sum()))
-        if type(detector) in MARGINS:
-            _time(f"margin: {name}", bits, lambda it=detector: int((margins(table, it)[0] > 0).sum()))
+        if isinstance(detector, MarginDetector):
+            _time(f"margin: {name}", bits, lambda it=detector: int((exact.margins(table, it)[0] > 0).sum()))
 
 
 def _time(name, bits, work):

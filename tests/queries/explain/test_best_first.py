@@ -12,10 +12,10 @@ from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.explain.detectors import CustomDetector, Distance, Grubbs, Histogram, Lof
 from wallflower.queries.explain.draws import best_first as module
-from wallflower.queries.explain.draws.best_first import best_first
+from wallflower.queries.explain.draws.best_first import draw_best_first
 from wallflower.queries.explain.draws.utilities import CustomUtility, Overlap, Population
-from wallflower.queries.explain.exact import evaluate, examiner
-from wallflower.queries.explain.space.ranked_table import rank_table
+from wallflower.queries.explain.exact import evaluate
+from wallflower.queries.explain.space.tables import rank_table
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for
 
@@ -30,10 +30,10 @@ def drawn(request):
     """Pairs of contexts in the order they were found, and the scores of all valid ones."""
     table, utility = table_of(), request.param
     pairs = [
-        tuple(best_first(table, Lof(3, 1.3), utility, rate=RATES[utility], top=2, noise=system_noise())[0])
+        tuple(draw_best_first(table, Lof(3, 1.3), utility, rate=RATES[utility], top=2, noise=system_noise())[0])
         for _ in range(800)
     ]
-    ask = utility.score_single(table, examiner(table, Lof(3, 1.3)))
+    ask = utility.score_single(table, Lof(3, 1.3).examine(table))
     found = ((index, *ask(index)) for index in range(table.space.count))
     return pairs, {index: score for index, valid, score in found if valid}, RATES[utility]
 
@@ -52,7 +52,7 @@ def test_all_contexts_come_in_falling_order_of_their_perturbed_scores():
     """With no weight on scores every order of contexts is equally likely."""
     table = rank_table([[0, 0], [1, 0], [2, 1]], [3, 2], [1.0, 2.0, 3.0], 0)
     sample = [
-        tuple(best_first(table, EVER, Population(), rate=Fraction(1, 10**9), top=8, noise=system_noise())[0])
+        tuple(draw_best_first(table, EVER, Population(), rate=Fraction(1, 10**9), top=8, noise=system_noise())[0])
         for _ in range(800)
     ]
     assert all(sorted(order) == list(range(8)) for order in sample)
@@ -76,25 +76,25 @@ def test_the_exponential_variables_are_never_none_and_never_infinite():
 )
 def test_the_search_ends_with_all_that_are_valid(detector):
     table, whole = table_of(), evaluate(*world(), detector)
-    found, finished = best_first(table, detector, Population(), rate=RATE, top=99, noise=system_noise())
+    found, finished = draw_best_first(table, detector, Population(), rate=RATE, top=99, noise=system_noise())
     assert finished
     assert sorted(found) == np.flatnonzero(whole.valid).tolist()
 
 
 def test_a_table_with_a_single_context_is_searched_too():
     table = rank_table([[0], [0]], [1], [1.0, 5.0], 0)
-    assert best_first(table, EVER, Population(), rate=RATE, top=2, noise=system_noise()) == ([0], True)
-    assert best_first(table, NEVER, Population(), rate=RATE, top=2, noise=system_noise()) == ([], True)
-    assert best_first(table, EVER, Overlap("0"), rate=RATE, top=2, noise=system_noise()) == ([0], True)
+    assert draw_best_first(table, EVER, Population(), rate=RATE, top=2, noise=system_noise()) == ([0], True)
+    assert draw_best_first(table, NEVER, Population(), rate=RATE, top=2, noise=system_noise()) == ([], True)
+    assert draw_best_first(table, EVER, Overlap("0"), rate=RATE, top=2, noise=system_noise()) == ([0], True)
 
 
 def test_a_search_that_goes_on_for_too_long_says_so():
     codes, metric, record = salaries(n=500, sizes=(8, 8))
     table = rank_table(codes, (8, 8), metric, record)
     given = {"rate": RATE, "top": 1, "noise": system_noise()}
-    assert best_first(table, NEVER, Population(), **given, limit=2000) == ([], False)
-    assert best_first(table, NEVER, Population(), **given, limit=1 << 14) == ([], True)
-    found, finished = best_first(table, EVER, Population(), **{**given, "top": 10**6}, limit=2000)
+    assert draw_best_first(table, NEVER, Population(), **given, limit=2000) == ([], False)
+    assert draw_best_first(table, NEVER, Population(), **given, limit=1 << 14) == ([], True)
+    found, finished = draw_best_first(table, EVER, Population(), **{**given, "top": 10**6}, limit=2000)
     assert not finished
     assert len(found) == len(set(found)) > 100
 
@@ -104,10 +104,11 @@ def test_it_matters_not_whether_contexts_are_examined_one_by_one(monkeypatch, de
     codes, metric, record = salaries(n=2000, sizes=(5, 5, 4))
     table, whole = rank_table(codes, (5, 5, 4), metric, record), evaluate(codes, (5, 5, 4), metric, record, detector)
     valid = np.flatnonzero(whole.valid).tolist()
-    for share, few in ((256, 16), (1, 1 << 20), (1 << 30, 0)):
-        monkeypatch.setattr(module, "SHARE", share)
-        monkeypatch.setattr(module, "FEW", few)
-        found, finished = best_first(table, detector, Population(), rate=Fraction(1), top=9999, noise=system_noise())
+    for singles in (16, 1 << 20, 0):
+        monkeypatch.setattr(type(detector), "max_singles", lambda self, contexts, singles=singles: singles)
+        found, finished = draw_best_first(
+            table, detector, Population(), rate=Fraction(1), top=9999, noise=system_noise()
+        )
         assert (sorted(found), finished) == (valid, True)
         scores = whole.populations[found]
         assert (np.diff(scores) < 40).all()  # falling, but for noise
@@ -123,7 +124,7 @@ def test_scores_of_nodes_are_those_of_their_largest_contexts(monkeypatch, sizes,
     measure = utility.measure(table)
     length, free = table.space.length, ~np.int64(0)
     for many in (1 << 22, 0):
-        monkeypatch.setattr(module, "CELLS", many)
+        monkeypatch.setattr(module, "MAX_DENSE_CELLS", many)
         masks, counts, starts = module._cells(table, measure)
         for index in range(table.space.count):
             for bit in range(length):
@@ -138,7 +139,7 @@ def test_a_draw_from_millions_of_contexts_is_a_matter_of_milliseconds():
     codes, metric, record = salaries()
     record = int(np.argsort(metric)[-51])
     table = rank_table(codes, (9, 8, 8), metric, record)
-    (found,), finished = best_first(table, Lof(), Population(), rate=Fraction(1, 5), top=1, noise=system_noise())
+    (found,), finished = draw_best_first(table, Lof(), Population(), rate=Fraction(1, 5), top=1, noise=system_noise())
     assert finished
     assert Lof().outlier(table.values[table.members(found)], int(table.members(found)[: table.record].sum()))
     assert table.members(found).sum() > 0.7 * table.n
@@ -148,7 +149,7 @@ def test_a_draw_from_millions_of_contexts_is_a_matter_of_milliseconds():
 def test_a_draw_agrees_with_the_exact_one_where_small_contexts_are_valid():
     codes, metric, record = salaries()
     table, whole = rank_table(codes, (9, 8, 8), metric, record), evaluate(codes, (9, 8, 8), metric, record, Lof())
-    found, finished = best_first(table, Lof(), Population(), rate=Fraction(1, 5), top=5, noise=system_noise())
+    found, finished = draw_best_first(table, Lof(), Population(), rate=Fraction(1, 5), top=5, noise=system_noise())
     assert finished
     assert whole.valid[found].all()
     assert whole.populations[found[0]] > whole.populations[whole.valid].max() - 200
@@ -157,6 +158,6 @@ def test_a_draw_agrees_with_the_exact_one_where_small_contexts_are_valid():
 def test_what_has_no_bound_is_refused():
     table, given = table_of(), {"rate": RATE, "top": 1, "noise": system_noise()}
     with pytest.raises(ParameterError, match=r"^utility: .+; .+\.$"):
-        best_first(table, EVER, CustomUtility(lambda bits, values: 1, 1), **given)
+        draw_best_first(table, EVER, CustomUtility(lambda bits, values: 1, 1), **given)
     with pytest.raises(ParameterError, match=r"^domain_sizes: .+; .+\.$"):
-        best_first(rank_table([[0]], [80], [1.0], 0), EVER, Population(), **given)
+        draw_best_first(rank_table([[0]], [80], [1.0], 0), EVER, Population(), **given)

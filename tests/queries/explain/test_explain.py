@@ -12,11 +12,10 @@ import wallflower as wf
 from wallflower.errors import BudgetExhausted, DataError, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
-from wallflower.queries.explain import words
 from wallflower.queries.explain.detectors import CustomDetector, Distance, Grubbs, Lof, Tukey
+from wallflower.queries.explain.draws.dp import chance_of_none
 from wallflower.queries.explain.draws.utilities import CustomUtility
 from wallflower.queries.explain.exact import valid_contexts
-from wallflower.queries.explain.modes import chance_of_none
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.synthetic import salaries
 
@@ -107,7 +106,7 @@ def test_an_answer_is_booked_for_a_replaced_record_and_the_paper_s_mode_is_fence
     assert (after.spent.epsilon, after.fence.since) == (Fraction(342, 514), made.ledger_id)
     assert made.guarantee.kind is Kind.OUTPUT_CONSTRAINED
     assert "weaker than differential privacy" in str(made)
-    assert made.guarantee.words.count("exactly the same contexts") == 1
+    assert made.guarantee.text.count("exactly the same contexts") == 1
 
 
 def test_a_detector_without_a_margin_is_not_quietly_less_private():
@@ -161,7 +160,7 @@ def test_what_makes_no_question_is_refused(given, words):
 def test_tables_outside_what_is_public_are_refused_without_a_value():
     people = frame()
     query = asked(identifier="staff", record="p17")
-    row = query.view(wf.load(people, schema=query.wants())).table()
+    row = query.view(wf.load(people, schema=query.wants())).table
     assert row.values[row.record] == people["salary"][17]
     with pytest.raises(DataError, match="not exactly one"):
         asked(identifier="staff", record="nobody").view(wf.load(people, schema=query.wants()))
@@ -186,7 +185,7 @@ def test_a_function_that_fails_is_refused_before_the_charge_or_finds_nothing(tmp
     broken = [{"detector": CustomDetector(lambda values, index: values[1000] > 1)}]
     broken += [{"detector": "grubbs", "utility": CustomUtility(lambda bits, values: int(values[0] / 0), 1)}]
     for given in broken:
-        with pytest.raises(ParameterError, match="made-up numbers"):
+        with pytest.raises(ParameterError, match="synthetic numbers"):
             wf.release(asked(mode="ocdp", **given), table, book)
     assert not book.history("people", event="charge")
     fragile = CustomDetector(lambda values, index: bool([True][len(values) > 1000]))
@@ -258,10 +257,10 @@ def test_headlines_name_the_shorter_list_and_leave_bits_to_programs(tmp_path):
     query = asked(loss=wf.Loss("20"))
     made = wf.release(query, wf.load(people, schema=query.wants(), name="people"), book)
     value = [{"context": predicate(query.domains, "1110111"), "bits": "1110111"}]
-    assert query.reading(value, made.facts).words.startswith(
+    assert query.reading(value, made.facts).text.startswith(
         "In salary, the record is an outlier among records where job is all but d "
     )
-    assert made.said == made.value[0]["context"]
+    assert made.summary == made.value[0]["context"]
     assert made.value[0]["bits"] not in f"{made}{made._repr_html_()}"
     assert made.value[0]["bits"] in made.to_json()
 
@@ -300,8 +299,8 @@ def test_nothing_is_said_where_nothing_stands_out():
     view = query.view(people)
     said = [query.answer(view, system_noise()) for _ in range(200)]
     assert sum(map(bool, said)) <= 18  # 1 % each: 19 or more of 200 have a chance below 1e-11
-    assert "None" in query.reading([], view).words
-    assert "None" in asked(mode="ocdp").reading([], view).words
+    assert "None" in query.reading([], view).text
+    assert "None" in asked(mode="ocdp").reading([], view).text
     assert asked(mode="ocdp", detector="grubbs").answer(view, system_noise()) == []
 
 
@@ -313,11 +312,16 @@ NAMED = [{"context": "all records", "bits": "1111111"}]
     [
         ({}, NAMED, "low noise", "invalid with a chance of at most"),
         ({"doubt": 0}, NAMED, "check first", "invalid with a chance of at most"),
-        ({}, [], "low noise", "none is said under 1 % of the time where the record stands out by 10 % of a context"),
-        ({"detector": "bins"}, [], "mostly noise", "none is said 98 % of the time"),
+        (
+            {},
+            [],
+            "low noise",
+            "none is answered under 1 % of the time where the record stands out by 10 % of a context",
+        ),
+        ({"detector": "bins"}, [], "mostly noise", "none is answered 98 % of the time"),
         ({"detector": "bins"}, NAMED, "moderate noise", "invalid with a chance"),
         ({"detector": "distance:k=10,radius=9", "loss": wf.Loss("5")}, [], "moderate noise", "nobody near"),
-        ({"mode": "ocdp"}, NAMED, "low noise", "only contexts are named in which the record is an outlier"),
+        ({"mode": "ocdp"}, NAMED, "low noise", "only contexts in which the record is an outlier"),
         ({"mode": "ocdp"}, [], "low noise", "every context was examined"),
         ({"mode": "ocdp", "search": "walk"}, [], "moderate noise", "not every context"),
     ],
@@ -332,11 +336,11 @@ def test_an_answer_states_its_noise_and_conditions(given, value, label, rule):
 
 def test_notes_tell_what_naming_a_context_or_none_is_worth():
     facts = asked().view(wf.load(frame(), schema=asked().wants()))
-    assert "in at most 1.1 % of answers" in asked().reading(NAMED, facts).notes[0]
+    assert "at most 1.1 % of answers" in asked().reading(NAMED, facts).notes[0]
     assert "whether or not" in asked(doubt=0).reading(NAMED, facts).quality.conditions[0]
-    assert asked(doubt=0).reading(NAMED, facts).words.startswith("If the record is an outlier anywhere")
+    assert asked(doubt=0).reading(NAMED, facts).text.startswith("If the record is an outlier anywhere")
     assert asked().reading([], facts).notes == ()
-    assert "at least 98 % of the time" in asked(detector="bins").reading([], facts).notes[0]
+    assert "at least 98 % of answers" in asked(detector="bins").reading([], facts).notes[0]
     assert asked(mode="ocdp").reading([], facts).notes == ()
     for deciding in (Fraction(1, 1000), Fraction(1), Fraction(5), Fraction(100), Fraction(1005), Fraction(10**5)):
         assert 1 - chance_of_none(0.0, deciding) <= (1 / 99 if deciding <= 5 else 1 / 50)
@@ -350,7 +354,7 @@ def test_neighbours_that_no_table_has_make_an_explanation_of_no_use(mode):
     assert (plan.useful, plan.smallest_useful_epsilon) == (False, None)
     assert "everybody is an outlier" in plan.verdict
     value = [{"context": "everybody", "bits": "1" * sum(many.sizes)}]
-    assert words.quality(many, value, 4000).noise == "mostly noise"
+    assert many._quality(value, 4000).noise == "mostly noise"
 
 
 def test_the_name_of_one_column_is_a_context_of_one():
@@ -370,8 +374,8 @@ def test_the_plan_forecasts_and_the_loss_matters():
 def test_searches_are_chosen_by_public_facts():
     many = wf.Schema.of(["a", "salary"], categories={"a": [f"v{at}" for at in range(30)]}, bounds={"salary": (0, 1)})
     given = {"context": ("a",), "domain": many, "mode": "ocdp", "size": 50_000}
-    assert asked(mode="ocdp", detector="lof").way_of_search(4000) == "direct"
-    assert asked(detector="lof", **given).way_of_search(50_000) == "best-first"
-    assert asked(detector=CustomDetector(lambda values, index: True), **given).way_of_search(50_000) == "guided"
+    assert asked(mode="ocdp", detector="lof").search_for(4000) == "direct"
+    assert asked(detector="lof", **given).search_for(50_000) == "best-first"
+    assert asked(detector=CustomDetector(lambda values, index: True), **given).search_for(50_000) == "guided"
     reading = asked(detector="lof", **given).reading([], asked().view(frame()))
     assert "real numbers" in reading.status

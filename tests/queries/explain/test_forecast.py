@@ -11,13 +11,13 @@ import wallflower as wf
 from wallflower.errors import ParameterError
 from wallflower.mechanisms import Additive
 from wallflower.noise import system_noise
-from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey, kappas, kappas_at
-from wallflower.queries.explain.draws import direct
-from wallflower.queries.explain.exact import evaluate
-from wallflower.queries.explain.forecast import spread
-from wallflower.queries.explain.margins import greatest_margins, margins
-from wallflower.queries.explain.modes import REACH, enough, scale_of
-from wallflower.queries.explain.space.ranked_table import rank_table
+from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
+from wallflower.queries.explain.detectors.grubbs import kappas, kappas_at
+from wallflower.queries.explain.draws import dp
+from wallflower.queries.explain.draws.dp import FULL_SCORE, population_scale, sufficient_score
+from wallflower.queries.explain.exact import evaluate, margins
+from wallflower.queries.explain.forecast import spread_evenly
+from wallflower.queries.explain.space.tables import rank_table
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for
 
@@ -47,9 +47,9 @@ def test_no_margin_is_above_the_greatest_and_a_lonely_record_has_it(name):
         return margins(rank_table(np.zeros(len(values), np.int64), [1], values, len(values) - 1), detector)[0][0]
 
     for n in (1, 2, 3, 4, 5, 50, 3000):
-        assert margin(alone(n)) == pytest.approx(greatest_margins(detector, np.array([float(n)]))[0], abs=1e-9)
+        assert margin(alone(n)) == pytest.approx(detector.greatest_margins(np.array([float(n)]))[0], abs=1e-9)
     for n in (1, 2, 3, 4, 5):
-        most = greatest_margins(detector, np.array([float(n)]))[0]
+        most = detector.greatest_margins(np.array([float(n)]))[0]
         for others in combinations_with_replacement((-7.0, 0.0, 30.0, 99.0, 100.0, 800.0), n - 1):
             for own in (0.0, 31.0, 100.0):
                 assert margin(np.array([*others, own])) <= most + 1e-9
@@ -63,15 +63,15 @@ def test_single_kappas_are_those_of_the_table():
 
 
 def test_contexts_are_counted_by_population():
-    model = spread((4, 3, 2))
+    model = spread_evenly((4, 3, 2))
     sizes = [a * b * c / 24 for a in range(1, 5) for b in range(1, 4) for c in range(1, 3)]
     assert np.unique(np.round(sizes, 12)) == pytest.approx(model.shares)
     assert np.exp(model.logs).sum() == pytest.approx(64) == model.contexts
-    assert [model.shares[model.place(rank)] for rank in (1, 2, 4, 5, 64)] == pytest.approx(
+    assert [model.shares[model.position(rank)] for rank in (1, 2, 4, 5, 64)] == pytest.approx(
         [1, 3 / 4, 3 / 4, 2 / 3, 1 / 24]
     )
-    assert np.isfinite(spread((5000,)).logs).all()
-    many = spread((40, 40, 40, 40))
+    assert np.isfinite(spread_evenly((5000,)).logs).all()
+    many = spread_evenly((40, 40, 40, 40))
     assert many.shares[-1] == 1
     assert np.log(np.exp(many.logs - many.logs.max()).sum()) + many.logs.max() == pytest.approx(156 * np.log(2))
 
@@ -109,12 +109,15 @@ def test_the_plan_is_the_law_of_the_answer_where_its_assumption_holds(sizes, eac
     seen, (deciding, one) = option.figures, query.parts()
     table = rank_table(codes, sizes, points.values[:, -1], points.n - 1)
     if deciding:
-        law = Additive("laplace", direct.STEPS / deciding, Fraction(1))
-        lacking = law.scale * Fraction(np.log(50)) - direct.best_margin(table, query.detector)
+        law = Additive("laplace", dp.STEPS / deciding, Fraction(1))
+        lacking = law.scale * Fraction(np.log(50)) - dp.greatest_margin(table, query.detector)
         assert seen["none"] == seen["least_none"] == pytest.approx(1 - law.upper_tail(lacking), abs=1e-9)
-    scale, most = scale_of(query.contexts, points.n, one), int(direct.GRID * REACH * enough(query.contexts, one))
-    (scores,) = direct.step_scores(table, query.detector, scale, most)(lambda first, taking, here: here.astype(float))
-    weights = np.exp((scores - scores.max()) * float(one) / (2 * direct.STEPS))
+    scale, most = (
+        population_scale(query.contexts, points.n, one),
+        int(dp.GRID * FULL_SCORE * sufficient_score(query.contexts, one)),
+    )
+    (scores,) = dp.step_scores(table, query.detector, scale, most)(lambda first, taking, here: here.astype(float))
+    weights = np.exp((scores - scores.max()) * float(one) / (2 * dp.STEPS))
     weights /= weights.sum()
     found = evaluate(codes, sizes, points.values[:, -1], points.n - 1, query.detector)
     assert seen["valid"] == pytest.approx(weights[found.valid].sum(), abs=1e-6)
@@ -138,7 +141,7 @@ def test_releases_say_none_and_name_valid_contexts_as_often_as_planned(sizes, ea
     valid = evaluate(codes, sizes, points.values[:, -1], points.n - 1, query.detector_for(points.n)).contexts()
     with wf.Ledger.open(str(tmp_path / "ledger.db")) as book:
         book.grant("even", wf.Loss("5000"), by="owner")
-        said = [wf.release(query, points, book, anyway=True).value]
+        said = [wf.release(query, points, book, force=True).value]
     case = query.view(points)
     said += [query.answer(case, system_noise()) for _ in range(times - 1)]
     named = [value[0]["bits"] for value in said if value]
@@ -157,10 +160,10 @@ def test_the_bound_is_reached_where_all_other_contexts_are_as_good_as_valid():
     domain = wf.Schema.of(["a", "x"], edges={"a": (0.5,)}, bounds={"x": (0, 100)})
     query = question(points, domain, record="0", detector=Distance(4, 1.0), loss=wf.Loss("2"), doubt="0")
     one = query.parts()[1]
-    scores = direct.step_scores(query.view(points).table(), query.detector, scale_of(2, points.n, one), 10**6)
+    scores = dp.step_scores(query.view(points).table, query.detector, population_scale(2, points.n, one), 10**6)
     (steps,) = scores(lambda first, taking, here: here.tolist())
-    assert steps == [4 * direct.GRID, 0]
-    chance = 1 / (1 + np.exp(float(one) * steps[0] / (2 * direct.STEPS)))
+    assert steps == [4 * dp.GRID, 0]
+    chance = 1 / (1 + np.exp(float(one) * steps[0] / (2 * dp.STEPS)))
     assert query.plan(n=points.n, dimension=2).options[0].figures["invalid"] == pytest.approx(chance)
 
 

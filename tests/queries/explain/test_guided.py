@@ -11,11 +11,11 @@ from salaries import salaries
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.explain.detectors import CustomDetector, Distance, Lof
-from wallflower.queries.explain.draws import guided_search as module
-from wallflower.queries.explain.draws.guided_search import guided_search
+from wallflower.queries.explain.draws import ocdp as module
+from wallflower.queries.explain.draws.ocdp import guided_search
 from wallflower.queries.explain.draws.utilities import CustomUtility, Overlap, Population
 from wallflower.queries.explain.exact import evaluate
-from wallflower.queries.explain.space.ranked_table import rank_table
+from wallflower.queries.explain.space.tables import rank_table
 
 EVER, NEVER = CustomDetector(lambda values, index: True), CustomDetector(lambda values, index: False)
 CLEAR = Fraction(10**6)
@@ -71,7 +71,7 @@ def test_every_cell_gets_noise_once_with_the_scale_of_one_record():
 
 def test_the_noise_in_a_cell_is_that_of_its_scale():
     table = rank_table([[0]] * 4, [1], [1.0] * 4, 0)
-    sample = [int(module._noisy(table, Population(), Fraction(1, 2), system_noise())[1][0]) for _ in range(2000)]
+    sample = [int(module._noisy_cells(table, Population(), Fraction(1, 2), system_noise())[1][0]) for _ in range(2000)]
     for scale, same in ((1.4, False), (2.0, True), (2.8, False)):
         weights = {4 + z: float(np.exp(-abs(z) / scale)) for z in range(-80, 81)}
         assert fits(sample, {z: weight / sum(weights.values()) for z, weight in weights.items()}) is same
@@ -139,6 +139,6 @@ def test_what_cannot_be_guided_is_refused(monkeypatch):
     given = {"epsilon": Fraction(1), "evaluations": 5, "top": 1, "noise": system_noise()}
     with pytest.raises(ParameterError, match=r"^utility: .+; .+\.$"):
         guided_search(table_of(), EVER, CustomUtility(lambda bits, values: 1, 1), **given)
-    monkeypatch.setattr(module, "CELLS", 17)
+    monkeypatch.setattr(module, "MAX_NOISY_CELLS", 17)
     with pytest.raises(ParameterError, match=r"^domain_sizes: .+; .+\.$"):
         guided_search(table_of(), EVER, Population(), **given)

@@ -48,7 +48,7 @@ def verdict(records: tuple[Record, ...], engine: str) -> tuple[str, Any]:
         view: Any = QUERY.view(table)
     except DataError as refusal:
         return "refused", str(refusal)
-    shown = view.table() if engine == "memory" else None
+    shown = view.table if engine == "memory" else None
     return "asked", None if shown is None else float(shown.values[shown.record])
 
 

@@ -9,20 +9,11 @@ from scipy import stats
 
 from vectors import vectors
 from wallflower.errors import DataError, ParameterError
-from wallflower.queries.explain import margins as module
-from wallflower.queries.explain.detectors import (
-    ClampedGrubbs,
-    Distance,
-    FixedBins,
-    Grubbs,
-    Histogram,
-    Lof,
-    Tukey,
-    kappas,
-)
-from wallflower.queries.explain.exact import evaluate, valid_contexts
-from wallflower.queries.explain.margins import margin, margins, margins_in_blocks
-from wallflower.queries.explain.space.ranked_table import rank_table
+from wallflower.queries.explain import exact as module
+from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Grubbs, Histogram, Lof, Tukey
+from wallflower.queries.explain.detectors.grubbs import kappas
+from wallflower.queries.explain.exact import evaluate, margin, margins, margins_in_blocks, valid_contexts
+from wallflower.queries.explain.space.tables import rank_table
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for
 
@@ -99,7 +90,7 @@ def test_the_margin_of_a_fence_is_its_definition():
         n, best = len(x), -float(len(x))
         for low in detector.grid:
             for high in detector.grid:
-                beyond = detector.above(x[0], low, high) or detector.below(x[0], low, high)
+                beyond = detector.is_above(x[0], low, high) or detector.is_below(x[0], low, high)
                 if low <= high and beyond:
                     best = max(best, min(np.sum(x <= high) - 0.75 * n, n / 4 - np.sum(x < low)) / 0.75)
         assert margin(np.zeros((n, 1), int), [1], x, 0, detector)["1"] == pytest.approx(best, abs=1e-12)
@@ -125,7 +116,7 @@ def test_margins_are_refused_where_there_is_none_or_a_bound_is_broken(monkeypatc
             margin([[0]], [1], [1.0], 0, detector)
     with pytest.raises(DataError, match="public bound"):
         margin([[0]] * 5, [1], [1.0] * 5, 0, ClampedGrubbs(0, 1, 4))
-    monkeypatch.setattr(module, "HELD", 1)
+    monkeypatch.setattr(module, "KEPT_CONTEXTS", 1)
     with pytest.raises(ParameterError, match="can be kept"):
         margin([[0]], [2], [1.0], 0, Distance(1, 1.0))
 

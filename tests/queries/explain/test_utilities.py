@@ -8,10 +8,10 @@ from wallflower.errors import ParameterError
 from wallflower.queries.explain.detectors import CustomDetector, Distance, Grubbs, Lof, Tukey
 from wallflower.queries.explain.draws import utilities
 from wallflower.queries.explain.draws.utilities import CustomUtility, Even, Overlap, Population
-from wallflower.queries.explain.exact import evaluate, examiner, parts
-from wallflower.queries.explain.space import blocks, cube
-from wallflower.queries.explain.space.blocks import in_blocks
-from wallflower.queries.explain.space.ranked_table import rank_table
+from wallflower.queries.explain.exact import evaluate
+from wallflower.queries.explain.space import cubes
+from wallflower.queries.explain.space.cubes import run_in_blocks
+from wallflower.queries.explain.space.tables import rank_table
 
 
 def scores_of(table, detector, utility):
@@ -21,7 +21,7 @@ def scores_of(table, detector, utility):
     def keep(first, here, found):
         valid[first : first + len(here)], scores[first : first + len(here)] = here, found
 
-    for _ in in_blocks(table.space, utility.score_parts(table, parts(table, detector)), np.bool_, keep):
+    for _ in run_in_blocks(table.space, utility.score_parts(table, detector.sweep(table)), np.bool_, keep):
         pass
     return valid, scores
 
@@ -40,7 +40,7 @@ def test_overlap_counts_the_records_that_two_contexts_share(detector, context):
     valid, scores = scores_of(table, detector, Overlap(context))
     assert scores.tolist() == expected
     assert valid.tolist() == evaluate(codes, sizes, metric, record, detector).valid.tolist()
-    ask = Overlap(context).score_single(table, examiner(table, detector))
+    ask = Overlap(context).score_single(table, detector.examine(table))
     assert [ask(index) for index in range(table.space.count)] == list(zip(valid.tolist(), expected, strict=True))
 
 
@@ -55,10 +55,14 @@ def test_no_border_between_the_parts_of_two_cubes_shows(monkeypatch, detector, l
     table = rank_table(codes, sizes, draw.integers(0, 40, 70), 11)
     context = "".join(draw.choice(["0", "1"], sum(sizes), p=[0.3, 0.7]))
     expected, valid = overlaps(codes, table.space, context), scores_of(table, detector, Population())[0]
-    for module, name, value in ((cube, "LEAF", leaf), (cube, "CELLS", cells), (utilities, "LEAF", leaf)):
+    for module, name, value in (
+        (cubes, "LEAF_BITS", leaf),
+        (cubes, "MAX_CELLS", cells),
+        (utilities, "LEAF_BITS", leaf),
+    ):
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(blocks, "LEAST", 8)
-    monkeypatch.setattr(blocks, "BLOCK", 16)
+    monkeypatch.setattr(cubes, "MIN_BLOCK_CONTEXTS", 8)
+    monkeypatch.setattr(cubes, "BLOCK_CONTEXTS", 16)
     found = scores_of(table, detector, Overlap(context))
     assert found[1].tolist() == expected
     assert found[0].tolist() == valid.tolist()
@@ -72,7 +76,7 @@ def test_a_function_rates_valid_contexts_by_their_bits_and_their_values_in_order
     codes, _, metric, _ = world()
     table, utility, detector = table_of(), CustomUtility(spread, sensitivity=100), Lof(3, 1.3)
     valid, scores = scores_of(table, detector, utility)
-    ask = utility.score_single(table, examiner(table, detector))
+    ask = utility.score_single(table, detector.examine(table))
     assert 0 < valid.sum() < len(valid)
     for index in range(table.space.count):
         expected = spread(table.space.bits(index), np.sort(metric[table.space.members(codes, index)]))
@@ -97,7 +101,7 @@ def test_population_and_even_are_what_they_say():
     valid, scores = scores_of(table, detector, Even())
     assert valid.tolist() == whole.valid.tolist()
     assert not scores.any()
-    ask = Even().score_single(table, examiner(table, detector))
+    ask = Even().score_single(table, detector.examine(table))
     assert [ask(index) for index in range(32)] == [(each, 0) for each in valid.tolist()]
 
 
@@ -131,4 +135,4 @@ def test_what_cannot_be_a_utility_is_refused():
             CustomUtility(spread, sensitivity)
     large = rank_table([[0]], [22], [1.0], 0)
     with pytest.raises(ParameterError, match="asked to rate"):
-        next(CustomUtility(spread, 1).score_parts(large, parts(large, detector)))
+        next(CustomUtility(spread, 1).score_parts(large, detector.sweep(large)))

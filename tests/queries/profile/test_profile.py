@@ -14,8 +14,7 @@ import wallflower as wf
 from wallflower.errors import LossMismatch, NotUseful, ParameterError
 from wallflower.neighbours.radii import Tally
 from wallflower.noise import system_noise
-from wallflower.queries.profile import RADII, Profile
-from wallflower.queries.profile.exact import bend_of, smooth
+from wallflower.queries.profile.profile import RADII, Profile, bend_of, smooth
 
 RECORDS = np.random.default_rng(3).normal(size=(600, 3))
 POINTS = wf.Points.from_array(RECORDS, columns=["a", "b", "c"], name="people")
@@ -98,7 +97,7 @@ def test_a_profile_is_drawn_and_told(tmp_path):
         people = wf.open(POINTS, ledger=book)
         made = people.profile(neighbours=5, radii=(0.25, 0.5, 1.0, 2.0), epsilon="20")
         assert made.extras["bend"] in (0.5, 1.0)
-        assert "curve bends" in made.words
+        assert "curve bends" in made.text
         shares = people.profile(neighbours=5, shares=("20%", "50%"), epsilon="5")
         for release in (made, shares):
             assert len(release.plot().axes) == 2

@@ -10,11 +10,11 @@ import pytest
 import wallflower as wf
 from wallflower.audit.answers import Recorder
 from wallflower.errors import LossMismatch, NotUseful, ParameterError
-from wallflower.neighbours.radii import USUAL, Tally, middle_of, outlier_curve, pick_radii, radius_errors
+from wallflower.neighbours.radii import DEFAULT_RADII, Tally, middle_radius, outlier_curve, pick_radii, radius_errors
 from wallflower.noise import system_noise
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.radius import Radius
-from wallflower.queries.radius.exact import exact_radius
+from wallflower.queries.radius.audit import exact_radius
 
 RECORDS = np.random.default_rng(3).normal(size=(1200, 3))
 POINTS = wf.Points.from_array(RECORDS, columns=["a", "b", "c"], name="people")
@@ -32,7 +32,7 @@ def test_the_plan_says_how_far_off_the_radius_is(graded):
     tally, most = query.tally(1200, 3), query.off(1200, 3)
     curve = outlier_curve(RECORDS, query.grid, tally)
     missed = radius_errors(curve, 60 * tally.unit) / tally.unit
-    beyond, places = 0, {middle_of(query.grid, place): place for place in range(len(query.grid))}
+    beyond, places = 0, {middle_radius(query.grid, place): place for place in range(len(query.grid))}
     for _ in range(20):
         (radius,) = pick_radii(curve, 1200, query.grid, [query.share], tally, epsilon=Fraction(2), noise=system_noise())
         beyond += missed[places[radius]] > most
@@ -43,7 +43,7 @@ def test_the_plan_says_how_far_off_the_radius_is(graded):
 def test_with_much_loss_it_is_the_exact_radius():
     query = asked(loss=wf.Loss("1000"), slack=30)
     found = exact_radius(RECORDS, Fraction(1, 20), query.grid, 5)
-    radius = middle_of(query.grid, query.grid.index(found))
+    radius = middle_radius(query.grid, query.grid.index(found))
     assert query.answer(POINTS, system_noise()) == {"radius": radius, "outliers": count_outliers(RECORDS, radius, 5)}
 
 
@@ -88,8 +88,8 @@ def test_a_radius_goes_with_the_scale_that_was_released(tmp_path):
     wide = wf.Points.from_array(RECORDS * np.array([1e3, 1e-4, 1.0]), columns=["a", "b", "c"], name="people")
     people = wf.open(wide, ledger=tmp_path / "ledger.db")
     spreads = people.scale(epsilon="0.2")
-    found = people.radius(neighbours=5, share="20%", epsilon="0.6", scale=spreads, anyway=True)
-    assert found.value["radius"] in {middle_of(USUAL, place) for place in range(len(USUAL))}
+    found = people.radius(neighbours=5, share="20%", epsilon="0.6", scale=spreads, force=True)
+    assert found.value["radius"] in {middle_radius(DEFAULT_RADII, place) for place in range(len(DEFAULT_RADII))}
     assert any("ledger entry 1" in note for note in found.notes)
     assert found.extras["target"] == 240
 
@@ -112,8 +112,8 @@ def test_a_share_that_no_radius_has_is_seen_and_said(tmp_path):
     assert made.quality.verdict == "check first"
     assert any("2.0 % was asked for" in words for words in made.quality.conditions)
     assert made.extras["at_most"] > 0.9 * points.n
-    assert "estimate" in made.words
-    assert "asked for: 60" in made.words
+    assert "estimate" in made.text
+    assert "asked for: 60" in made.text
 
 
 def test_a_share_that_is_met_is_not_doubted():
@@ -127,7 +127,7 @@ def test_without_verification_the_condition_comes_first():
     query = asked(verify=False)
     value = query.answer(POINTS, system_noise())
     assert set(value) == {"radius"}
-    assert query.reading(value, POINTS).words.startswith("If ")
+    assert query.reading(value, POINTS).text.startswith("If ")
     assert any("verifies" in words for words in query.conditions(POINTS))
     assert not any("verifies" in words for words in asked().conditions(POINTS))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,14 +13,23 @@ from scripted_noise import Scripted
 from wallflower.audit.answers import Recorder
 from wallflower.errors import DataError, LossMismatch, NotUseful, ParameterError, ScaleMismatch
 from wallflower.neighbours import spreads
-from wallflower.neighbours.spreads import BINS, DIVISORS, EDGES, bins_of, bins_within, draw_places, pair_up, value_of
+from wallflower.neighbours.spreads import (
+    BINS,
+    DIVISORS,
+    EDGES,
+    bins_of,
+    bins_within,
+    draw_places,
+    middle_of_bin,
+    pair_up,
+)
 from wallflower.noise import system_noise
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.scale import Scale
-from wallflower.queries.scale.exact import spreads_of
+from wallflower.queries.scale.audit import spreads_of
 from wallflower.schema import Column, Schema
+from wallflower.testing import setup_vectors
 
-SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "setup_vectors.py"
 DRAW = np.random.default_rng(7)
 RECORDS = DRAW.normal(size=(4000, 3)) * np.array([1.0, 30.0, 0.002])
 NAMES = ("a", "b", "c")
@@ -37,10 +44,7 @@ def people(tmp_path):
 
 
 def vectors():
-    spec = spec_from_file_location("setup_vectors", SCRIPT)
-    script = module_from_spec(spec)
-    spec.loader.exec_module(script)
-    return script
+    return setup_vectors
 
 
 def test_vectors_of_the_definitions_hold_and_wrong_ones_do_not():
@@ -76,7 +80,7 @@ def test_bins_are_sixteen_in_an_octave():
     assert np.allclose(np.log2(EDGES), -20 + np.arange(BINS) / 16, atol=1e-14)
     assert bins_of(EDGES).tolist() == list(range(1, BINS + 1))
     assert bins_of(np.nextafter(EDGES, 0)).tolist() == list(range(BINS))
-    assert bins_of([value_of(place) for place in range(1, BINS + 1)]).tolist() == list(range(1, BINS + 1))
+    assert bins_of([middle_of_bin(place) for place in range(1, BINS + 1)]).tolist() == list(range(1, BINS + 1))
 
 
 @pytest.mark.parametrize("n", [2, 3, 10, 101])
@@ -93,7 +97,7 @@ def test_every_record_is_in_one_pair_whatever_the_coins(n, noise):
 
 @pytest.mark.parametrize("n", [255, 256, 257, 512, 513, 3000, 10**9])
 def test_of_a_long_table_a_part_is_paired_and_no_record_twice(n, monkeypatch):
-    monkeypatch.setattr(spreads, "PAIRED", 256)
+    monkeypatch.setattr(spreads, "MAX_PAIRED_RECORDS", 256)
     for _ in range(40):
         met = np.concatenate(pair_up(n, system_noise()))
         assert len(set(met.tolist())) == len(met) == spreads.pairing_size(n) // 2 * 2
@@ -102,7 +106,7 @@ def test_of_a_long_table_a_part_is_paired_and_no_record_twice(n, monkeypatch):
 
 
 def test_the_part_that_is_paired_is_drawn_from_all_of_the_table(monkeypatch):
-    monkeypatch.setattr(spreads, "PAIRED", 1 << 12)
+    monkeypatch.setattr(spreads, "MAX_PAIRED_RECORDS", 1 << 12)
     for n in (6000, 10**6):
         first, second = pair_up(n, system_noise())
         for rows in (first, second, np.abs(first - second)):  # pairs at one distance would show a season, not a spread
@@ -158,7 +162,7 @@ def test_fifty_records_for_each_spread_are_needed(people):
     assert not people.plan.scale(epsilon="0.037").useful
     with pytest.raises(NotUseful, match="name 2 columns"):
         people.scale(epsilon="0.03")
-    assert people.scale(epsilon="0.03", anyway=True).quality.noise == "mostly noise"
+    assert people.scale(epsilon="0.03", force=True).quality.noise == "mostly noise"
     assert people.plan.scale(epsilon="0.03", units=(NAMES,)).useful
 
 
@@ -213,7 +217,7 @@ def test_the_same_holds_for_a_table_of_a_file(tmp_path):
     np.savetxt(tmp_path / "t.csv", RECORDS, delimiter=",", comments="", header="a,b,c")
     people = wf.open(tmp_path / "t.csv", ledger=tmp_path / "ledger.db")
     made = people.scale(epsilon="0.5")
-    answer = people.subspaces(neighbours=5, radius=0.3, size=1, epsilon="0.2", scale=made, anyway=True)
+    answer = people.subspaces(neighbours=5, radius=0.3, size=1, epsilon="0.2", scale=made, force=True)
     assert answer.parameters["scale"] == made.ledger_id
 
 
@@ -296,10 +300,10 @@ def _granted(folder, name):
 def test_a_watch_judges_by_locations_and_spreads(located):
     usual = located.scale(epsilon="20", location=True)
     watch = wf.Watch(threshold=5.0, statistic="max", baseline=usual, loss=wf.Loss("100"))
-    assert watch.season.phases.kind == "always"
+    assert watch.seasonal_baseline.season.kind == "always"
     places = np.zeros(3, dtype=np.int64)
     rows = (np.array([[250.0, -40.0], [258.0, -40.0], [250.0, -70.0]]) - [100, 0]) / [2, 1]
-    found = np.abs(watch.season.standardise(rows, places))
+    found = np.abs(watch.seasonal_baseline.standardise(rows, places))
     assert (found.max(axis=1) > 5).tolist() == [False, True, True]
     flagged = located.watch(threshold=5.5, statistic="max", baseline=usual, epsilon="40").value
     assert len(flagged["flagged"]) <= 40
@@ -326,17 +330,16 @@ def test_of_too_many_columns_a_public_part_is_measured(tmp_path):
     assert asked.plan(n=1000, dimension=40).useful
     made = data.scale(epsilon="0.5", subset=True)
     assert len(made.value["scale"]) == 10
-    assert "not measured: " in made.words
     assert len(bytes.fromhex(made.value["key"])) == 16
     key = int(made.value["key"], 16)
     assert list(made.value["scale"]) == [names[at] for at in draw_places(40, 10, key)]
     assert {tuple(draw_places(40, 10, key)) for key in range(9)} != {tuple(draw_places(40, 10, 0))}
     answer = data.count(
-        neighbours=3, radius=0.5, epsilon="1", columns=tuple(made.value["scale"]), scale=made, anyway=True
+        neighbours=3, radius=0.5, epsilon="1", columns=tuple(made.value["scale"]), scale=made, force=True
     )
     assert f"scale {made.ledger_id}" in answer.terms
     with pytest.raises(ScaleMismatch, match="Name only these"):
-        data.count(neighbours=3, radius=0.5, epsilon="1", scale=made, anyway=True)
+        data.count(neighbours=3, radius=0.5, epsilon="1", scale=made, force=True)
     with pytest.raises(ParameterError, match="subset first"):
         Scale(loss=wf.Loss("1"), subset=True, location=True)
     whole = replace(asked, loss=wf.Loss("10"))
@@ -362,7 +365,7 @@ def test_a_column_that_mostly_repeats_is_said_to_with_its_share_of_equal_pairs(t
     assert made.extras["equal_pairs_within"] < 0.01
     assert made.quality.verdict == "check first"
     assert any("ct (" in words and "age" not in words for words in made.quality.conditions)
-    assert "are ignored: about 8" in made.words
+    assert "are ignored: about 8" in made.text
 
 
 def test_columns_without_equal_pairs_have_no_condition():
@@ -371,7 +374,7 @@ def test_columns_without_equal_pairs_have_no_condition():
     asked = Scale(loss=wf.Loss("40"))
     reading = asked.reading(asked.answer(points, Recorder()), points)
     assert reading.quality.conditions == ()
-    assert "are ignored: at most" in reading.words
+    assert "are ignored: at most" in reading.text
     assert asked.conditions(points) == ()
 
 

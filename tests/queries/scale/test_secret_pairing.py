@@ -22,10 +22,9 @@ import wallflower as wf
 from scripted_noise import Scripted
 from wallflower.data.scans import load_into
 from wallflower.errors import DataError, EngineMismatch
-from wallflower.queries import detector, scale
-from wallflower.queries.detector import Detector
-from wallflower.queries.scale import Scale
-from wallflower.release.views import view_of
+from wallflower.queries.detector import Detector, Model, detector
+from wallflower.queries.scale import Scale, scale
+from wallflower.release.inputs import project
 from wallflower.schema import Column, Schema
 
 # In the order of X all pairs differ by 1, and by 3 once the first record comes third, with the same x.
@@ -189,8 +188,8 @@ def test_a_row_does_not_name_a_record_where_rows_follow_from_cells(engine, tmp_p
     *unordered, plain = (load_into(place, engine, schema=FACTS) for place in places)
     for table in unordered:
         with pytest.raises((DataError, EngineMismatch), match=r"Name (it|the record) by a column of identifiers"):
-            view_of(asked, table)
-    assert view_of(asked, plain) is not None
+            project(asked, table)
+    assert project(asked, plain) is not None
 
 
 # Every order
@@ -237,7 +236,7 @@ def test_nothing_that_is_released_follows_from_the_pairing_but_by_the_choice(que
         monkeypatch.setattr(module, "choose_together", lambda errors, **_: [3 for _ in errors])
     values = [query.answer(view, Ordered(order)) for order in orders(6)]
     assert all(value == values[0] for value in values)
-    model = detector.Model.from_json(values[0]).to_json() if query.kind == "detector" else {}
+    model = Model.from_json(values[0]).to_json() if query.kind == "detector" else {}
     assert set(values[0]) == ({"key", "spreads", *model} if model else {"scale"})
 
 

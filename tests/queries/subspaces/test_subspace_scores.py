@@ -8,8 +8,8 @@ from oracle import every, mass_in, outliers_in
 
 from wallflower import progress
 from wallflower.errors import ParameterError
+from wallflower.neighbours.flow import outlier_mass
 from wallflower.queries.count.exact import count_outliers
-from wallflower.queries.count.extension import outlier_mass
 from wallflower.queries.subspaces import exact
 from wallflower.queries.subspaces.exact import scores
 

@@ -10,7 +10,8 @@ from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Neighbours
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.baseline import COARSE, Baseline
+from wallflower.queries.watch.baseline import Baseline
+from wallflower.queries.watch.detectors import COARSE_STEPS
 from wallflower.schema import Column, Schema
 
 
@@ -40,19 +41,19 @@ def test_without_noise_it_is_the_mean_and_the_variance():
 def test_the_noise_hides_one_entry_or_one_person_throughout():
     points = history(n=100)
     scales = {}
-    for level in ("event", "person"):
+    for level in ("entry", "person"):
         noise = Still()
-        Baseline(low=-5.0, high=5.0, furthest=10.0, loss=Loss("1"), level=level).answer(points, noise)
+        Baseline(low=-5.0, high=5.0, clip_distance=10.0, loss=Loss("1"), level=level).answer(points, noise)
         scales[level] = noise.scales
-    far = 10 * COARSE // 10
-    assert scales["event"] == pytest.approx([2 * COARSE, 2 * 2 * far * COARSE], rel=1e-4)
-    assert scales["person"] == pytest.approx([100 * scale for scale in scales["event"]], rel=1e-9)
+    far = 10 * COARSE_STEPS // 10
+    assert scales["entry"] == pytest.approx([2 * COARSE_STEPS, 2 * 2 * far * COARSE_STEPS], rel=1e-4)
+    assert scales["person"] == pytest.approx([100 * scale for scale in scales["entry"]], rel=1e-9)
 
 
 @pytest.mark.parametrize("columns", [1, 2])
 def test_one_entry_moves_both_sums_by_no_more_than_their_noise_hides(columns):
     draw = np.random.default_rng(3)
-    query = Baseline(low=-1.0, high=1.0, furthest=1.5, loss=Loss("1"))
+    query = Baseline(low=-1.0, high=1.0, clip_distance=1.5, loss=Loss("1"))
     rows = draw.uniform(-1, 1, (4, columns))
 
     def sums(values):
@@ -60,7 +61,7 @@ def test_one_entry_moves_both_sums_by_no_more_than_their_noise_hides(columns):
             pass
 
         found = query.answer(Points.from_array(values), Recorded())
-        unit = 2.0 / COARSE
+        unit = 2.0 / COARSE_STEPS
         mean = found["centre"] / unit
         return 4 * mean, 4 * (found["variance"] / unit**2 + mean * mean)
 
@@ -69,12 +70,12 @@ def test_one_entry_moves_both_sums_by_no_more_than_their_noise_hides(columns):
         changed = rows.copy()
         changed[2, 0] = value
         moved = sums(changed)
-        assert abs(moved[0] - first) <= COARSE + 1e-6
-        assert abs(moved[1] - second) <= 2 * np.ceil(1.5 / 2 * COARSE) * COARSE + 4 + 1e-6
+        assert abs(moved[0] - first) <= COARSE_STEPS + 1e-6
+        assert abs(moved[1] - second) <= 2 * np.ceil(1.5 / 2 * COARSE_STEPS) * COARSE_STEPS + 4 + 1e-6
 
 
 def test_large_histories_are_learnt_and_small_ones_said_to_be_useless():
-    query = Baseline(low=-10.0, high=10.0, furthest=20.0, loss=Loss("1"))
+    query = Baseline(low=-10.0, high=10.0, clip_distance=20.0, loss=Loss("1"))
     found = query.answer(history(20_000), system_noise())
     assert found["centre"] == pytest.approx(3, abs=0.3)
     assert found["variance"] == pytest.approx(12, rel=0.3)
@@ -90,8 +91,8 @@ def test_it_protects_whom_the_watch_protects():
 
 
 def test_bad_parameters_are_refused():
-    with pytest.raises(ParameterError, match="furthest"):
-        Baseline(low=0.0, high=1.0, furthest=-1.0, loss=Loss("1"))
+    with pytest.raises(ParameterError, match="clip_distance"):
+        Baseline(low=0.0, high=1.0, clip_distance=-1.0, loss=Loss("1"))
     with pytest.raises(LossMismatch, match="pure"):
         Baseline(low=0.0, high=1.0, loss=Loss.zcdp("1"))
     with pytest.raises(ParameterError, match="low"):
@@ -102,7 +103,7 @@ def test_bad_parameters_are_refused():
 
 def test_it_is_judged_by_the_spread_and_not_by_the_range():
     """The same noise on the same bounds: enough for a wide sum, of no use for a narrow one."""
-    given = {"low": 0.0, "high": 20.0, "guess": 300.0, "furthest": 100.0, "loss": Loss("1")}
+    given = {"low": 0.0, "high": 20.0, "guess": 300.0, "clip_distance": 100.0, "loss": Loss("1")}
     wide, narrow = (Baseline(**given, variance=v).plan(n=1000, dimension=30) for v in (400.0, 1.0))
     assert wide.options[0].figures["centre"] == narrow.options[0].figures["centre"] < 20.0
     assert wide.useful
@@ -118,14 +119,14 @@ def test_it_is_judged_by_the_spread_and_not_by_the_range():
 def test_what_is_stated_of_both_numbers_is_true(n, guess):
     """Of 1,000 releases 95 % are inside; fewer than 900 has a chance below 1e-10, if the statement is true."""
     points = history(n=n)
-    query = Baseline(low=-20.0, high=20.0, guess=guess, furthest=40.0, variance=12.0, loss=Loss("1"))
+    query = Baseline(low=-20.0, high=20.0, guess=guess, clip_distance=40.0, variance=12.0, loss=Loss("1"))
     sums = points.values.sum(axis=1)
     mean, spread = sums.mean(), sums.std()
     planned = query.plan(n=n, dimension=3).options[0].figures
     near, between, by_plan = 0, 0, 0
     for _ in range(1000):
         value = query.answer(points, system_noise())
-        words = query.reading(value, points).words
+        words = query.reading(value, points).text
         numbers = [float(number) for number in re.findall(r"-?[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?", words)]
         centre, _, half, _, _, low, high = numbers
         near += abs(centre - mean) <= half * 1.005
@@ -146,7 +147,7 @@ def beds(schema=BEDS, n=400):
 
 ASKING = {
     "baseline": lambda **bounds: Baseline(loss=Loss("1"), **bounds),
-    "baseline by phase": lambda **bounds: Baseline(loss=Loss("1"), phase="always", **bounds),
+    "baseline by phase": lambda **bounds: Baseline(loss=Loss("1"), season="always", **bounds),
     "watch": lambda **bounds: Watch(threshold=2.0, loss=Loss("1"), **bounds),
 }
 
@@ -184,5 +185,5 @@ def test_what_was_learnt_says_how_to_get_back_to_the_units_of_the_columns():
     (note,) = Baseline(low=-5.0, high=5.0, loss=Loss("1")).cautions(beds())
     assert "temperature 0.5 after subtracting 37" in note
     assert "multiplied by 0.5 and 37 added to it" in note
-    assert "not of the columns" in Baseline(phase="always", loss=Loss("1")).cautions(beds())[0]
+    assert "not to the columns" in Baseline(season="always", loss=Loss("1")).cautions(beds())[0]
     assert Baseline(low=-9.0, high=9.0, loss=Loss("1")).cautions(history()) == ()

@@ -11,9 +11,9 @@ from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch.audit.oracle import law, loss_between
-from wallflower.queries.watch.detectors import FINEST, Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.staircase import WHOLE, Table
-from wallflower.queries.watch.tails import PassTable
+from wallflower.queries.watch.detectors import COARSE_STEPS, GaussianPerStep, PaperDetector, Sparse, Staircase
+from wallflower.queries.watch.detectors.sparse import PassTable
+from wallflower.queries.watch.detectors.staircase import WHOLE, Table
 
 KINDS = [
     pytest.param({"two_sided": two_sided, "adaptive": adaptive}, id=f"{two_sided=}, {adaptive=}")
@@ -23,7 +23,7 @@ NEVER, ALWAYS = WHOLE - 1, 0  # words
 
 
 def sparse(**changes):
-    return Sparse(**{"threshold": 10, "move": 5, "epsilon": Fraction(1), "cutoff": 1, **changes})
+    return Sparse(**{"threshold": 10, "sensitivity": 5, "epsilon": Fraction(1), "cutoff": 1, **changes})
 
 
 class Forced:
@@ -53,7 +53,7 @@ class Always(Forced):
 
 def chances(detector, stream, secret):
     """The whole number out of 2^64 that each question of each observation passes with, in the order asked."""
-    scale, fine, move = detector.scale, detector.fineness, detector.move
+    scale, fine, move = detector.scale, detector.fineness, detector.sensitivity
     for distance in stream:
         sides = (distance, -distance) if detector.two_sided else (abs(distance),)
         asked = []
@@ -188,7 +188,7 @@ def test_a_change_of_more_than_a_move_is_not_protected():
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "4"])
 def test_one_entry_changes_the_staircase_by_epsilon_and_no_more(epsilon):
     epsilon = Fraction(epsilon)
-    detector, table = Staircase(threshold=10, move=5, epsilon=epsilon), Table.of(epsilon)
+    detector, table = Staircase(threshold=10, sensitivity=5, epsilon=epsilon), Table.of(epsilon)
     for stream in product((-16, 3, 9, 14), repeat=2):
         steps = [(abs(distance) - 10) // 5 + 1 for distance in stream]
         for flags, chance in law(detector, stream).items():
@@ -205,7 +205,7 @@ def test_one_entry_changes_the_staircase_by_epsilon_and_no_more(epsilon):
 
 
 def test_the_printed_algorithm_costs_one_entry_its_epsilon_for_all_flags():
-    detector = PaperDetector(threshold=10, move=5, epsilon=Fraction(1, 2))
+    detector = PaperDetector(threshold=10, sensitivity=5, epsilon=Fraction(1, 2))
     losses = [
         loss_between(law(detector, (9, start, 11)), law(detector, (9, start + step, 11)))[0]
         for start in (0, 9, 25)
@@ -288,7 +288,7 @@ def test_scales_are_those_of_the_proof(cutoff, two_sided, moves):
 @pytest.mark.parametrize(("epsilon", "cutoff"), [("1/100", 1), ("1", 2000), ("1/2", 500), ("1000000", 1)])
 def test_noise_fits_its_table_at_any_loss(kind, epsilon, cutoff):
     detector = sparse(**kind, epsilon=Fraction(epsilon), cutoff=cutoff)
-    assert 1 <= detector.fineness <= FINEST
+    assert 1 <= detector.fineness <= COARSE_STEPS
     assert detector.scale >= cutoff * detector.fineness / detector.epsilon
     wide = detector.scale * (2 if detector.adaptive else 1)
     assert Fraction(1, 64) <= wide <= 44_444
@@ -306,7 +306,10 @@ def test_more_noise_than_a_table_holds_is_refused():
 
 
 def test_scores_are_steps_with_one_draw_each_and_flags_follow_from_them():
-    detector, noise = Staircase(threshold=10, move=5, epsilon=Fraction(1, 3), scores=True), Forced(draws=[0, -1, 2, 0])
+    detector, noise = (
+        Staircase(threshold=10, sensitivity=5, epsilon=Fraction(1, 3), scores=True),
+        Forced(draws=[0, -1, 2, 0]),
+    )
     found = detector.decide(np.array([10, 10, 0, -15]), (), 0, noise)
     assert found.scores.tolist() == [1, 0, 1, 2]
     assert found.flags.tolist() == [True, False, True, True]
@@ -316,22 +319,24 @@ def test_scores_are_steps_with_one_draw_each_and_flags_follow_from_them():
 
 @pytest.mark.parametrize("steps", [None, 3])
 def test_gaussian_noise_is_calibrated_to_a_move_and_ends_after_its_steps(steps):
-    detector = Every(threshold=10, move=5, loss=Loss.zcdp("1/8"), steps=steps)
+    detector = GaussianPerStep(threshold=10, sensitivity=5, loss=Loss.zcdp("1/8"), steps=steps)
     noise = Forced(draws=[0, -1, 64, 63, 0])
     found = detector.decide(np.array([10, 10, 5, -5, 99]), (), 0, noise)
     assert found.flags.tolist() == [True, False, True, False, True][: steps or 5]
     assert found.spent == (steps or 0)
-    assert [float(scale) for scale in noise.scales] == pytest.approx([FINEST * 2] * (steps or 5))  # move / sqrt(2 rho)
-    assert min(noise.scales) >= FINEST * 2
+    assert [float(scale) for scale in noise.scales] == pytest.approx(
+        [COARSE_STEPS * 2] * (steps or 5)
+    )  # move / sqrt(2 rho)
+    assert min(noise.scales) >= COARSE_STEPS * 2
     assert detector.decide(np.array([99]), (), found.spent, Forced(draws=[0])).count == (0 if steps else 1)
 
 
 def test_the_printed_noise_is_the_papers():
     """Lap(2 rho / ε) on the threshold and Lap(4 rho / ε) on a distance, where the paper's ε is four of ours."""
-    detector, noise = PaperDetector(threshold=10, move=5, epsilon=Fraction(1, 2)), Forced(draws=[-7, 0, -8, -7])
+    detector, noise = PaperDetector(threshold=10, sensitivity=5, epsilon=Fraction(1, 2)), Forced(draws=[-7, 0, -8, -7])
     secret = detector.secret(noise)
     found = detector.decide(np.array([9, 10, -10]), secret, 0, noise)
-    assert (secret, noise.scales) == ((-7,), [FINEST, 2 * FINEST, 2 * FINEST, 2 * FINEST])
+    assert (secret, noise.scales) == ((-7,), [COARSE_STEPS, 2 * COARSE_STEPS, 2 * COARSE_STEPS, 2 * COARSE_STEPS])
     assert found.flags.tolist() == [False, False, True]
     assert detector.limit is None
 

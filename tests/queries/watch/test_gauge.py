@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from wallflower.errors import DataError, ParameterError
-from wallflower.queries.watch.gauge import FINE, LARGEST, STATISTICS, Bounds, gauge
+from wallflower.queries.watch.statistics import MAX_STEPS, STATISTICS, STEPS_PER_ENTRY, Bounds, make_statistic
 
 INF, NAN = math.inf, math.nan
 ODD = (-INF, -3.0, -1.0, -0.5, -0.0, 1e-300, 0.25, 0.5, 1.0, 1.5, 2.5, 1e300, INF, NAN)
@@ -36,7 +36,7 @@ def changed(rows, seed):
 
 @pytest.mark.parametrize("weights", [None, (1.0, -2.0, 0.3), (-1.0, -1.0, -1.0), (0.0, 0.0, 5.0)])
 def test_a_sum_is_clipped_and_rounded_entry_by_entry(weights):
-    made = gauge("sum" if weights is None else "weighted", BOX, centre=0.3, weights=weights)
+    made = make_statistic("sum" if weights is None else "weighted", BOX, centre=0.3, weights=weights)
     factors = weights or (1.0, 1.0, 1.0)
     for row in product(ODD, repeat=3):
         expected = -math.floor(0.3 / made.step + 0.5)
@@ -50,47 +50,47 @@ def test_a_sum_is_clipped_and_rounded_entry_by_entry(weights):
 
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (1.0, -2.0, 0.3), (-0.1, 0.0, 1e-9)])
 def test_one_entry_moves_a_sum_by_move_at_most_and_sometimes_does(weights):
-    made = gauge("weighted", BOX, weights=weights)
+    made = make_statistic("weighted", BOX, weights=weights)
     farthest = 0
     for rest in product((-1.0, 0.5, NAN), repeat=2):
         for at in range(3):
             rows = np.array([[*rest[:at], entry, *rest[at:]] for entry in ODD])
             found = made.measure(rows)
             farthest = max(farthest, int(found.max() - found.min()))
-    assert farthest == made.move
+    assert farthest == made.sensitivity
 
 
 @pytest.mark.parametrize("low", [0.0, -7.3, 1e6 + 0.1])
 def test_a_lone_entry_moves_by_its_range(low):
-    made = gauge("sum", Bounds(low=(low,), high=(low + 2.6,)))
+    made = make_statistic("sum", Bounds(low=(low,), high=(low + 2.6,)))
     found = made.measure(np.array([low, low + 1.3, low + 2.6, INF, -INF, NAN]))
-    assert found.max() - found.min() == made.move
+    assert found.max() - found.min() == made.sensitivity
     assert found[1] == found[5]
-    assert FINE <= made.move <= 2 * FINE + 1
+    assert STEPS_PER_ENTRY <= made.sensitivity <= 2 * STEPS_PER_ENTRY + 1
 
 
 @pytest.mark.parametrize("change", [0.1, 0.3, 1.0, 2.4999])
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_an_entry_that_changes_as_little_as_assumed_moves_as_little_as_said(statistic, change):
     weights = (1.0, -2.0, 0.3) if statistic == "weighted" else None
-    made = gauge(statistic, BOX, weights=weights, mean=MEAN, covariance=COVARIANCE, rho=change)
+    made = make_statistic(statistic, BOX, weights=weights, mean=MEAN, covariance=COVARIANCE, change=change)
     draw = np.random.default_rng(7)
     rows = np.concatenate([draw.uniform(-3, 3, (4000, 3)), made.step * draw.integers(-5, 5, (4000, 3)) + made.step / 2])
     other, at = rows.copy(), draw.integers(3, size=len(rows))
     other[np.arange(len(rows)), at] += draw.choice([-change, change], len(rows))
     moved = np.abs(made.measure(rows) - made.measure(other))
-    assert moved.max() <= made.move
-    assert moved.max() >= (0.8 if change < 1 else 0.4) * made.move  # a distance folds around the mean
-    assert made.move <= 2 * FINE + 2
+    assert moved.max() <= made.sensitivity
+    assert moved.max() >= (0.8 if change < 1 else 0.4) * made.sensitivity  # a distance folds around the mean
+    assert made.sensitivity <= 2 * STEPS_PER_ENTRY + 2
 
 
 def test_an_assumption_wider_than_the_bounds_is_enforced_by_them():
-    assert gauge("sum", BOX, rho=50.0).move == gauge("sum", BOX).move
+    assert make_statistic("sum", BOX, change=50.0).sensitivity == make_statistic("sum", BOX).sensitivity
 
 
 @pytest.mark.parametrize("statistic", ["mahalanobis", "max"])
 def test_distances_are_those_of_numpy(statistic):
-    made = gauge(statistic, BOX, mean=MEAN, covariance=COVARIANCE)
+    made = make_statistic(statistic, BOX, mean=MEAN, covariance=COVARIANCE)
     rows = random_rows(2, 2000)
     away = held(rows) - MEAN
     expected = {
@@ -98,36 +98,37 @@ def test_distances_are_those_of_numpy(statistic):
         "max": np.max(np.abs(away) / np.sqrt(np.diag(COVARIANCE)), axis=1),
     }[statistic]
     assert np.abs(made.measure(rows) - expected / made.step).max() <= 0.5 + 1e-6
-    assert not made.signed
+    assert not made.is_sum
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_random_changes_never_move_more(statistic):
     weights = (0.5, -2.0, 1.0) if statistic == "weighted" else None
-    made = gauge(statistic, BOX, weights=weights, mean=MEAN, covariance=COVARIANCE)
+    made = make_statistic(statistic, BOX, weights=weights, mean=MEAN, covariance=COVARIANCE)
     for seed in range(5):
         rows = random_rows(seed, 4000)
         moved = np.abs(made.measure(rows) - made.measure(changed(rows, seed + 100)))
-        assert 0.4 * made.move < moved.max() <= made.move
+        assert 0.4 * made.sensitivity < moved.max() <= made.sensitivity
 
 
 def test_the_sensitivity_of_mahalanobis_is_reached_and_more_than_one_over_the_deviation():
     wide = Bounds(low=(-9.0,) * 3, high=(9.0,) * 3)
     made, naive = (
-        gauge(each, wide, mean=(0.0,) * 3, covariance=COVARIANCE, rho=1.0) for each in ("mahalanobis", "max")
+        make_statistic(each, wide, mean=(0.0,) * 3, covariance=COVARIANCE, change=1.0)
+        for each in ("mahalanobis", "max")
     )
     at = int(np.argmax(np.diag(np.linalg.inv(COVARIANCE))))
     rows = np.zeros((2, 3))
     rows[:, at] = 4.0, 5.0
     moved = abs(int(np.subtract(*made.measure(rows))))
-    assert made.move - 4 <= moved <= made.move
-    assert moved * made.step > 1.1 * naive.move * naive.step
+    assert made.sensitivity - 4 <= moved <= made.sensitivity
+    assert moved * made.step > 1.1 * naive.sensitivity * naive.step
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_missing_entries_count_as_the_middle(statistic):
     weights = (1.0, -2.0, 0.3) if statistic == "weighted" else None
-    made = gauge(statistic, BOX, weights=weights, mean=MEAN, covariance=COVARIANCE)
+    made = make_statistic(statistic, BOX, weights=weights, mean=MEAN, covariance=COVARIANCE)
     middle = (np.array(BOX.low) + BOX.high) / 2
     for at in range(3):
         row = np.array([0.1, 0.2, 0.3])
@@ -139,15 +140,15 @@ def test_missing_entries_count_as_the_middle(statistic):
 @pytest.mark.parametrize("rows", [np.zeros((2, 2)), np.zeros((1, 4)), np.zeros(3), np.zeros((1, 1, 3))])
 def test_observations_of_another_width_are_refused(rows):
     with pytest.raises(DataError, match="3 columns here"):
-        gauge("sum", BOX).measure(rows)
+        make_statistic("sum", BOX).measure(rows)
 
 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
         ({"statistic": "median"}, "it is one of sum, weighted, mahalanobis, max"),
-        ({"rho": 0.0}, "not a positive number"),
-        ({"rho": INF}, "not a positive number"),
+        ({"change": 0.0}, "not a positive number"),
+        ({"change": INF}, "not a positive number"),
         ({"statistic": "weighted", "weights": (1.0,)}, "3 finite numbers"),
         ({"statistic": "weighted", "weights": (0.0,) * 3}, "not all of them 0"),
         ({"statistic": "weighted", "weights": (1.0, NAN, 1.0)}, "3 finite numbers"),
@@ -162,7 +163,7 @@ def test_observations_of_another_width_are_refused(rows):
 )
 def test_what_makes_no_gauge_is_refused(asked, words):
     with pytest.raises(ParameterError, match=words):
-        gauge(**{"statistic": "sum", "bounds": BOX, **asked})
+        make_statistic(**{"statistic": "sum", "bounds": BOX, **asked})
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -171,29 +172,29 @@ def test_bounds_too_wide_for_whole_numbers_are_refused_and_never_wrap(statistic,
     wide = Bounds(low=(-far,) * 3, high=(far,) * 3)
     weights = (1.0, -1.0, 2.0) if statistic == "weighted" else None
     with pytest.raises(ParameterError, match="Narrow the bounds"):
-        gauge(statistic, wide, weights=weights, mean=MEAN, covariance=COVARIANCE, rho=1e-3)
+        make_statistic(statistic, wide, weights=weights, mean=MEAN, covariance=COVARIANCE, change=1e-3)
     with pytest.raises(ParameterError, match="Narrow the bounds"):
-        gauge("sum", Bounds(low=(0.0,), high=(1.0,)), centre=far)
+        make_statistic("sum", Bounds(low=(0.0,), high=(1.0,)), centre=far)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_distances_stay_below_what_floats_hold(statistic):
     weights = (1.0, -1.0, 2.0) if statistic == "weighted" else None
-    made = gauge(statistic, BOX, weights=weights, mean=MEAN, covariance=COVARIANCE, rho=1e-6)
-    assert np.abs(made.measure(np.array([[INF, INF, INF], [-INF, INF, -INF]]))).max() < LARGEST
+    made = make_statistic(statistic, BOX, weights=weights, mean=MEAN, covariance=COVARIANCE, change=1e-6)
+    assert np.abs(made.measure(np.array([[INF, INF, INF], [-INF, INF, -INF]]))).max() < MAX_STEPS
 
 
 def test_thresholds_are_counted_in_steps_and_end_beyond_all_distances():
     for statistic in STATISTICS:
         weights = (1.0, -2.0, 0.3) if statistic == "weighted" else None
-        made = gauge(statistic, BOX, weights=weights, mean=MEAN, covariance=COVARIANCE)
+        made = make_statistic(statistic, BOX, weights=weights, mean=MEAN, covariance=COVARIANCE)
         assert math.log2(made.step).is_integer()
         assert made.steps(3 * made.step) == 3
         assert made.steps(2.5 * made.step) == 3
         assert made.steps(-2.5 * made.step) == -2
         assert abs(made.steps(1.7) * made.step - 1.7) <= made.step / 2
-        assert LARGEST < made.steps(1e100) <= 2 * LARGEST
-        assert -2 * LARGEST <= made.steps(-1e100) < -LARGEST
+        assert MAX_STEPS < made.steps(1e100) <= 2 * MAX_STEPS
+        assert -2 * MAX_STEPS <= made.steps(-1e100) < -MAX_STEPS
 
 
 @pytest.mark.parametrize(

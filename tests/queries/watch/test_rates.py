@@ -13,7 +13,7 @@ from scipy.special import erfc
 
 from vectors import vectors
 from wallflower.errors import ParameterError
-from wallflower.queries.watch.rates import (
+from wallflower.queries.watch.forecast.rates import (
     difference_of_exponentials,
     laplace_noise,
     rates,
@@ -367,8 +367,8 @@ def test_one_sided_noise_never_hides_a_score_beyond_the_threshold():
         ({"rho": 0}, "rho: 0 is outside"),
         ({"epsilon": 0}, "epsilon: 0 is outside .* such as 1"),
         ({"threshold": math.inf}, "threshold: inf is outside"),
-        ({"cutoff": 3}, "paper: it has no cutoff"),
-        ({"monotone": True}, "ask for an svt"),
+        ({"cutoff": 3}, "paper: cutoff and monotone"),
+        ({"monotone": True}, "choose an svt"),
         ({"mechanism": "gauss"}, "'gauss' is unknown; choose from paper"),
         ({"mechanism": "svt-laplace", "cutoff": 0}, "cutoff: 0 is not a whole number"),
         ({"mechanism": "svt-laplace", "cutoff": 1.5}, "the most flags wanted"),
@@ -384,8 +384,8 @@ def test_other_refusals():
         "false_positive: 0 is outside": lambda: true_positive_at("paper", 0, **COARSE),
         "level: 1 is outside": lambda: run_interval("paper", level=1, threshold=1, **COARSE),
         "points: 1 is outside": lambda: roc("paper", points=1, **COARSE),
-        "0 and 1 are no noise": lambda: sum_of_laplaces(0, 1),
-        "nan and 0.0 are no noise": lambda: laplace_noise(math.nan),
+        "0 and 1 are not noise scales": lambda: sum_of_laplaces(0, 1),
+        "nan and 0.0 are not noise scales": lambda: laplace_noise(math.nan),
     }.items():
         with pytest.raises(ParameterError, match=message):
             asked()

@@ -13,15 +13,13 @@ import pyarrow as pa
 import pytest
 
 import wallflower as wf
-from wallflower.curator.api.bodies import model
-from wallflower.curator.api.bodies import query_of as query_of_body
 from wallflower.data import Column, Table, load
 from wallflower.errors import DataError, ParameterError
 from wallflower.noise import system_noise
-from wallflower.queries.watch.seasons import Seasons
-from wallflower.queries.watch.seasons.phases import Phases
-from wallflower.queries.watch.seasons.pool import effects, is_needed
-from wallflower.queries.watch.seasons.smoother import smooth
+from wallflower.queries.watch.seasons import Season, SeasonalBaseline
+from wallflower.queries.watch.seasons.estimates import needs_pool, shrink_effects, smooth
+from wallflower.service.api.bodies import body_model
+from wallflower.service.api.bodies import parse_query as query_of_body
 from wallflower.units import Protection, price
 
 SURE = "10000"  # a loss at which noise is nothing
@@ -48,7 +46,7 @@ NIGHT = 5 * 168 + 24  # midnight of a Tuesday, as busy as a morning
 
 
 def baseline(**more: Any) -> wf.Baseline:
-    given = {"low": 0.0, "high": 100.0, "phase": "hour-of-day", "time": "time", "loss": wf.Loss(SURE)}
+    given = {"low": 0.0, "high": 100.0, "season": "hour-of-day", "time": "time", "loss": wf.Loss(SURE)}
     return wf.Baseline(**given | more)
 
 
@@ -58,22 +56,23 @@ def learn(table: Table, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("spread", "width"), [(1.0, 0.1), (0.1, 1.0), (0.5, 0.5)])
-@pytest.mark.parametrize("phase", ["day", "night", "dusk"])
+@pytest.mark.parametrize("bucket", ["day", "night", "dusk"])
 def test_an_assumed_change_moves_no_phase_by_more_than_a_move_known_or_not(
-    spread: float, width: float, phase: str
+    spread: float, width: float, bucket: str
 ) -> None:
     """An unknown phase is judged in spreads of `width`, which the move has to cover too."""
-    stored = {"phase": "as-written", "labels": ["day", "night"], "dataset": "w", "time": "t", "columns": ["x"]}
+    stored = {"season": "as-written", "labels": ["day", "night"], "dataset": "w", "time": "t", "columns": ["x"]}
     usual: Any = stored | {"centre": [[0.0, 0.0]], "spread": [[spread, spread]], "width": [width]}
     change = 0.2
     query = wf.Watch(threshold=3.0, baseline=usual, change=change, loss=wf.Loss("1"))
     schema = wf.Schema(columns=(Column("t", time=True), Column("x", low=-10.0, high=10.0)))
-    gauge = query.gauge(1, schema.only(["x"]))
-    assert query.season is not None
+    statistic = query.statistic_on(1, schema.only(["x"]))
+    usual_of = query.seasonal_baseline
+    assert usual_of is not None
     rows = np.array([[-change], [0.0], [change]])
-    found = gauge.measure(query.season.standardise(rows, query.season.places([phase] * 3, 3)))
+    found = statistic.measure(usual_of.standardise(rows, usual_of.buckets([bucket] * 3, 3)))
     assert found[1] != found[2]
-    assert np.abs(np.diff(found)).max() <= gauge.move
+    assert np.abs(np.diff(found)).max() <= statistic.sensitivity
 
 
 @pytest.mark.parametrize(
@@ -89,25 +88,25 @@ def test_an_assumed_change_moves_no_phase_by_more_than_a_move_known_or_not(
     ],
 )
 def test_a_phase_is_read_off_the_time(kind: str, place: int) -> None:
-    phases = Phases(kind=kind)
-    assert phases.places(["2024-03-01 14:45:00", "2023-03-01T14:45"])[0] == place < phases.size
-    assert kind != "day-of-year" or phases.places(["2023-03-01", "2024-12-31"]).tolist() == [60, 365]
+    phases = Season(kind=kind)
+    assert phases.buckets(["2024-03-01 14:45:00", "2023-03-01T14:45"])[0] == place < phases.size
+    assert kind != "day-of-year" or phases.buckets(["2023-03-01", "2024-12-31"]).tolist() == [60, 365]
 
 
 def test_written_phases_are_those_that_are_there_and_times_are_not_quoted() -> None:
-    phases = Phases.among("as-written", ["early", "late", "early"])
-    assert phases.places(["late", "never", "early"]).tolist() == [1, -1, 0]
+    phases = Season.among("as-written", ["early", "late", "early"])
+    assert phases.buckets(["late", "never", "early"]).tolist() == [1, -1, 0]
     with pytest.raises(DataError) as refusal:
-        Phases(kind="hour-of-day").places(["early"])
+        Season(kind="hour-of-day").buckets(["early"])
     assert "early" not in str(refusal.value)
 
 
 def test_without_noise_it_is_what_is_usual_at_each_hour() -> None:
-    found = Seasons.from_json(learn(hours()))
+    found = SeasonalBaseline.from_json(learn(hours()))
     rhythm = [50 + 30 * np.sin((hour - 6) / 24 * 2 * np.pi) for hour in range(24)]
     assert np.abs(np.array(found.centre[0]) - rhythm).max() < 1.5
     assert np.abs(np.array(found.spread[0]) - 2).max() < 0.9
-    assert Seasons.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert SeasonalBaseline.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
 def test_smoothing_keeps_what_is_there_and_takes_off_noise() -> None:
@@ -121,16 +120,16 @@ def test_smoothing_keeps_what_is_there_and_takes_off_noise() -> None:
 
 
 def test_columns_of_few_observations_are_learnt_of_together() -> None:
-    assert is_needed(2, 1249, Fraction(1, 5))
-    assert not is_needed(2, 1250, Fraction(1, 5)), "each has enough by itself"
-    assert not is_needed(1, 10, Fraction(1, 5)), "there is nothing to pool"
+    assert needs_pool(2, 1249, Fraction(1, 5))
+    assert not needs_pool(2, 1250, Fraction(1, 5)), "each has enough by itself"
+    assert not needs_pool(1, 10, Fraction(1, 5)), "there is nothing to pool"
     counts = np.array([10, 0])
     away = np.array([[4.0, np.nan], [-4.0, np.nan]])
-    sure = effects(away, np.array([[0.0, np.inf], [0.0, np.inf]]), counts)
+    sure = shrink_effects(away, np.array([[0.0, np.inf], [0.0, np.inf]]), counts)
     assert sure.tolist() == [[4.0, 4.0], [-4.0, -4.0]], "what is no noise is kept; an unseen phase is like its column"
-    assert effects(away, np.full((2, 2), 16.0), counts).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert shrink_effects(away, np.full((2, 2), 16.0), counts).tolist() == [[0.0, 0.0], [0.0, 0.0]]
     phases = np.array([[3.0, -3.0], [3.0, -3.0]])
-    assert effects(phases, np.zeros((2, 2)), np.array([5, 5])).tolist() == phases.tolist()
+    assert shrink_effects(phases, np.zeros((2, 2)), np.array([5, 5])).tolist() == phases.tolist()
 
 
 def test_what_columns_share_is_known_where_none_by_itself_would_tell() -> None:
@@ -139,13 +138,13 @@ def test_what_columns_share_is_known_where_none_by_itself_would_tell() -> None:
     rows = np.full((20, 100), 60.0)
     names = [f"c{place}" for place in range(100)]
     table = load(_frame(dict(zip(names, rows.T, strict=True))), schema=wf.Schema.of(names))
-    found = learn(table, phase="always", time=None, loss=wf.Loss("1"))
+    found = learn(table, season="always", time=None, loss=wf.Loss("1"))
     assert abs(np.mean(found["centre"]) - 60) < 20
 
 
-@pytest.mark.parametrize("phase", ["hour-of-day", "hour-of-week", "always"])
-def test_all_phases_cost_what_one_costs_and_an_entry_more_costs_as_much_again(phase: str) -> None:
-    query = baseline(phase=phase, time=None if phase == "always" else "time", loss=wf.Loss("1/2"))
+@pytest.mark.parametrize("season", ["hour-of-day", "hour-of-week", "always"])
+def test_all_phases_cost_what_one_costs_and_an_entry_more_costs_as_much_again(season: str) -> None:
+    query = baseline(season=season, time=None if season == "always" else "time", loss=wf.Loss("1/2"))
     claim = query.claim(query.view(hours(columns=3)))
     units = {
         "entry": Fraction(1, 2),
@@ -162,10 +161,10 @@ def test_all_phases_cost_what_one_costs_and_an_entry_more_costs_as_much_again(ph
 
 
 def test_the_plan_says_when_phases_are_too_many() -> None:
-    many = baseline(phase="hour-of-week", variance=4.0, loss=wf.Loss("1")).plan(n=8 * 168, dimension=1)
-    few = baseline(phase="day-of-week", variance=300.0, loss=wf.Loss("10")).plan(n=8 * 168, dimension=1)
+    many = baseline(season="hour-of-week", variance=4.0, loss=wf.Loss("1")).plan(n=8 * 168, dimension=1)
+    few = baseline(season="day-of-week", variance=300.0, loss=wf.Loss("10")).plan(n=8 * 168, dimension=1)
     assert not many.useful
-    assert "phases here" in many.verdict
+    assert "buckets here" in many.verdict
     assert few.useful
     assert few.options[0].figures["most"] >= 7
     assert many.options[0].figures["most"] < 168
@@ -174,14 +173,14 @@ def test_the_plan_says_when_phases_are_too_many() -> None:
 def test_noise_is_as_far_off_as_the_plan_says() -> None:
     """Of 3,200 centres 95 % are within what was planned; fewer than 2,900, or 2,900 within half of it, has a chance
     below 1e-9."""
-    query = baseline(phase="as-written", variance=100.0, change=4.0, loss=wf.Loss("2"))
+    query = baseline(season="as-written", variance=100.0, change=4.0, loss=wf.Loss("2"))
     n, phases = 8000, 80
     values = np.random.default_rng(3).normal(50, 10, n)
     places = np.arange(n) % phases
     schema = wf.Schema(name="made-up", columns=(Column("time", time=True), Column("x")))
     table = load(_frame({"time": [f"{place:02}" for place in places], "x": values}), schema=schema)
     means = [float(np.clip(values[places == place], 20, 80).mean()) for place in range(phases)]
-    off = query._learner._off(n / phases, width=10.0) * 10.0  # type: ignore[union-attr]
+    off = query._learner()._centre_error(n / phases, width=10.0) * 10.0  # type: ignore[union-attr]
     view = query.view(table)
     errors = np.concatenate(
         [np.abs(np.array(query.answer(view, system_noise())["centre"][0]) - means) for _ in range(40)]
@@ -204,27 +203,27 @@ def test_a_watch_by_phase_is_a_question_like_others(statistic: str) -> None:
     season = learn(table)
     watch = wf.Watch(threshold=5.0, statistic=statistic, baseline=season, change=0.5, loss=wf.Loss("1"))
     assert wf.Watch.from_json(json.loads(json.dumps(watch.to_json()))) == watch
-    assert watch.season == Seasons.of({"value": season})
-    made = watch.gauge(2)
+    assert watch.seasonal_baseline == SeasonalBaseline.of({"value": season})
+    made = watch.statistic_on(2)
     least = min(map(min, season["spread"]))
     if statistic != "mahalanobis":
-        assert made.move * made.step == pytest.approx(min(0.5 / least, 12), rel=0.3)
+        assert made.sensitivity * made.step == pytest.approx(min(0.5 / least, 12), rel=0.3)
     assert watch.plan(n=100, dimension=2).verdict
-    body = model(wf.Watch)(threshold=5.0, baseline=season, epsilon="1", change=0.5, statistic=statistic)
+    body = body_model(wf.Watch)(threshold=5.0, baseline=season, epsilon="1", change=0.5, statistic=statistic)
     assert query_of_body(wf.Watch, body) == watch
 
 
 def test_what_was_learnt_elsewhere_is_refused() -> None:
     season = learn(hours())
     watch = wf.Watch(threshold=5.0, baseline=season, loss=wf.Loss("1"))
-    with pytest.raises(DataError, match="learnt of c0 in rides"):
+    with pytest.raises(DataError, match="estimated from c0 in rides"):
         watch.view(hours(name="others"))
-    with pytest.raises(ParameterError, match="no phases"):
+    with pytest.raises(ParameterError, match="no season"):
         wf.Watch(threshold=5.0, baseline={"centre": 1.0, "variance": 2.0}, loss=wf.Loss("1"))
-    with pytest.raises(ParameterError, match="not what `baseline` releases"):
+    with pytest.raises(ParameterError, match="malformed"):
         wf.Watch(threshold=5.0, baseline={**season, "spread": [[0.0] * 24]}, loss=wf.Loss("1"))
     with pytest.raises(ParameterError, match="millionth"):
-        wf.Watch(threshold=5.0, baseline=season, change=1e-9, loss=wf.Loss("1")).gauge(1)
+        wf.Watch(threshold=5.0, baseline=season, change=1e-9, loss=wf.Loss("1")).statistic_on(1)
     two = wf.Watch(threshold=5.0, baseline=learn(hours(columns=2)), columns=("c1", "c0"), loss=wf.Loss("1"))
     with pytest.raises(DataError, match="in their order"):
         two.view(hours(columns=2))
@@ -234,12 +233,12 @@ def test_what_was_learnt_elsewhere_is_refused() -> None:
     ("more", "words"),
     [
         ({"time": None}, "column of times"),
-        ({"phase": None}, "without a phase"),
-        ({"phase": "hour-of-moon"}, "is not known"),
-        ({"level": "person"}, "does not go with a phase"),
-        ({"furthest": 3.0}, "does not go with a phase"),
+        ({"season": None}, "only used with a season"),
+        ({"season": "hour-of-moon"}, "is not known"),
+        ({"level": "person"}, "not available with a season"),
+        ({"clip_distance": 3.0}, "not used with a season"),
         ({"change": -1.0}, "not a positive number"),
-        ({"phase": "always"}, "needs no times"),
+        ({"season": "always"}, "needs no times"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(more: dict[str, Any], words: str) -> None:
@@ -261,9 +260,9 @@ def test_a_release_serves_the_watch_and_both_are_paid_for(tmp_path: Path) -> Non
         book.declare("rides", Protection(rows="time", unit="entry"), by="owner", reason="single counts")
         book.grant("rides", wf.Loss("100"), by="owner")
         data = wf.open(hours(), ledger=book)
-        learnt = data.baseline(low=0.0, high=100.0, phase="hour-of-day", time="time", variance=4.0, epsilon="36")
+        learnt = data.baseline(low=0.0, high=100.0, season="hour-of-day", time="time", variance=4.0, epsilon="36")
         told = data.watch(threshold=5.0, baseline=learnt, epsilon="64")
-        assert told.value == {"flagged": [NIGHT + 1], "decided": 8 * 168, "phases": [1]}
+        assert told.value == {"flagged": [NIGHT + 1], "decided": 8 * 168, "buckets": [1]}
         assert data.budget().spent.epsilon == 100
         assert learnt.plot().axes
         assert told.plot().axes
@@ -287,7 +286,7 @@ def test_decisions_one_by_one_are_those_of_the_table(tmp_path: Path) -> None:
             assert not live.decide_many(frame).flags.any()
             with pytest.raises(DataError, match="read off its time"):
                 live.decide(50.0)
-        with pytest.raises(DataError, match="learnt of"), wf.watching(watch, dataset="others", ledger=book):
+        with pytest.raises(DataError, match="estimated from"), wf.watching(watch, dataset="others", ledger=book):
             pass
 
 
@@ -301,7 +300,7 @@ def drifting(weeks: int = 12) -> Table:
 
 def relearning(table: Table, **more: Any) -> wf.Watch:
     first = baseline(low=None, high=None)
-    season = first._learner.learn(first.view(table), system_noise(), slice(0, 168)).to_json()  # type: ignore[union-attr]
+    season = first._learner().learn(first.view(table), system_noise(), slice(0, 168)).to_json()  # type: ignore[union-attr]
     given = {"threshold": 8.0, "baseline": season, "relearn": 168, "loss": wf.Loss("5000"), "low": -20.0, "high": 20.0}
     return wf.Watch(**given | more)
 
@@ -313,19 +312,25 @@ def test_a_season_that_drifts_is_learnt_anew() -> None:
     told = renewed.answer(renewed.view(table), system_noise())
     assert NIGHT + 1 in told["flagged"]
     assert len(told["flagged"]) < 30
-    assert Seasons.of(told["baseline"]).dataset == "rides"
+    assert SeasonalBaseline.of(told["baseline"]).dataset == "rides"
 
 
 def test_learning_anew_costs_its_part_once_and_the_plan_says_so() -> None:
     table = drifting()
     watch = relearning(table, loss=wf.Loss("1"), relearn_share="0.3", change=2.0)
     assert wf.Watch.from_json(json.loads(json.dumps(watch.to_json()))) == watch
-    assert (watch.cost().epsilon, watch.deciding_epsilon, watch.drift.epsilon) == (1, Fraction(7, 10), Fraction(3, 10))  # type: ignore[union-attr]
+    assert (watch.cost().epsilon, watch.detector(watch.statistic_on(1)).epsilon, watch.relearning.epsilon) == (
+        1,
+        Fraction(7, 10),
+        Fraction(3, 10),
+    )  # type: ignore[union-attr]
     claim = watch.claim(watch.view(table))
     assert (claim.moves, claim.separable) == (50, False)
     assert price(claim, Protection(rows="time", unit="window", window=3)).epsilon == 150
     plan = watch.plan(n=table.n, dimension=1)
-    assert "of its loss ε=3/10 learns the baseline anew 11 times, of about 7.0 observations of a phase" in plan.verdict
+    assert (
+        "ε = 0.3 of the loss re-estimates the baseline 11 times, from about 7.0 observations per bucket" in plan.verdict
+    )
     assert not relearning(table, relearn=24).plan(n=table.n, dimension=1).useful
 
 
@@ -333,9 +338,9 @@ def test_learning_anew_costs_its_part_once_and_the_plan_says_so() -> None:
     ("more", "words"),
     [
         ({"baseline": None, "columns": ("c0",)}, "none is given"),
-        ({"level": "person"}, "level is another"),
-        ({"scores": True}, "level is another"),
-        ({"relearn_share": "1"}, "part of the loss"),
+        ({"level": "person"}, "needs level entry"),
+        ({"scores": True}, "needs level entry"),
+        ({"relearn_share": "1"}, "above 0 and below 1"),
         ({"relearn": 0}, "whole number"),
     ],
 )

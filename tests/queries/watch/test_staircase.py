@@ -11,7 +11,7 @@ import pytest
 from vectors import vectors
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
-from wallflower.queries.watch.staircase import SMALLEST, WHOLE, Table, lower_exponential, score
+from wallflower.queries.watch.detectors.staircase import SMALLEST_EPSILON, WHOLE, Staircase, Table, lower_exponential
 
 LOSSES = [
     Fraction(text) for text in ("1/4096", "1/100", "0.1", "1/3", "1", "2.5", "10", "44", "44.4", "45", "50", "1e6")
@@ -155,11 +155,14 @@ class Scripted:
         return self.draw
 
 
-def test_a_score_is_the_step_plus_one_draw_of_scale_one_over_epsilon():
+def test_a_score_is_the_stair_plus_one_draw_of_scale_one_over_epsilon():
     noise = Scripted(-4)
-    assert score(3, noise, epsilon=Fraction(1, 7)) == -1
+    detector = Staircase(threshold=0, sensitivity=1, epsilon=Fraction(1, 7), scores=True)
+    output = detector.decide(np.array([2]), (), 0, noise)
+    assert (output.scores.tolist(), output.flags.tolist()) == ([-1], [False])
     assert noise.scales == [7]
-    assert isinstance(score(0, system_noise(), epsilon=Fraction(1, 10**9)), int)
+    tiny = Staircase(threshold=0, sensitivity=1, epsilon=Fraction(1, 10**9), scores=True)  # has no smallest epsilon
+    assert len(tiny.decide(np.array([0]), (), 0, system_noise()).scores) == 1
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)], ids=str)
@@ -173,10 +176,8 @@ def test_a_score_of_one_or_more_has_the_probability_of_a_flag(epsilon):
 def test_refusals():
     with pytest.raises(ParameterError, match="never a float"):
         Table.of(0.5)
-    with pytest.raises(ParameterError, match="never a float"):
-        score(0, Scripted(0), epsilon=0.5)
     with pytest.raises(ParameterError, match="release `scores` instead"):
-        Table.of(SMALLEST * Fraction(99, 100))
+        Table.of(SMALLEST_EPSILON * Fraction(99, 100))
     with pytest.raises(ParameterError, match="draw it with"):
         Table.of(Fraction(1)).flag(0, WHOLE)
     for ks, words in (([0.5], [1]), ([0], [-1]), ([0, 1], [1])):

@@ -10,8 +10,8 @@ import pytest
 
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
-from wallflower.queries.watch.staircase import WHOLE
-from wallflower.queries.watch.tails import LONGEST, SHARPEST, PassTable, geometric
+from wallflower.queries.watch.detectors.sparse import MAX_TABLE_ENTRIES, MIN_SCALE, PassTable, draw_geometric
+from wallflower.queries.watch.detectors.staircase import WHOLE
 
 SCALES = [Fraction(text) for text in ("1/64", "1/3", "1", "7/2", "40", "1000", "12345/7")]
 LAST = WHOLE - 1
@@ -84,7 +84,7 @@ def test_tables_that_could_change_are_refused():
             PassTable(Fraction(4), values)
 
 
-@pytest.mark.parametrize("scale", [SHARPEST * Fraction(99, 100), Fraction(LONGEST, 44)], ids=str)
+@pytest.mark.parametrize("scale", [MIN_SCALE * Fraction(99, 100), Fraction(MAX_TABLE_ENTRIES, 44)], ids=str)
 def test_scales_no_table_holds_are_refused(scale):
     with pytest.raises(ParameterError, match="coarser grid"):
         PassTable.of(scale)
@@ -105,17 +105,17 @@ class Drawn:
 def test_the_first_draw_that_is_not_negative_counts(drawn, kept):
     """P(z | z >= 0) is proportional to e^(-z/scale): that of the two-sided law is, and nothing is added or cut."""
     noise = Drawn(*drawn)
-    assert geometric(Fraction(9, 2), noise) == kept
+    assert draw_geometric(Fraction(9, 2), noise) == kept
     assert set(noise.scales) == {Fraction(9, 2)}
 
 
 def test_a_scale_far_below_one_is_drawn_at_once():
-    assert geometric(Fraction(1, 1000), system_noise()) == 0
+    assert draw_geometric(Fraction(1, 1000), system_noise()) == 0
 
 
 @pytest.fixture(scope="module")
 def draws():
-    return np.array([geometric(Fraction(3), system_noise()) for _ in range(24_000)])
+    return np.array([draw_geometric(Fraction(3), system_noise()) for _ in range(24_000)])
 
 
 @pytest.mark.slow

@@ -9,14 +9,12 @@ import pandas as pd
 import pytest
 
 import wallflower as wf
-from vectors import vectors
 from wallflower import Ledger, Loss, Points, Schema, Watch, release
 from wallflower.data import Column
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours, epsilon_of_zcdp
-from wallflower.queries.watch.detectors import Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.forecast.worth import printed_costs
+from wallflower.queries.watch.detectors import GaussianPerStep, PaperDetector, Sparse, Staircase
 from wallflower.release.guarantee import Facts
 
 PURE, APPROXIMATE, CONCENTRATED = Loss("1"), Loss("1", delta="1e-6"), Loss.zcdp("1/2")
@@ -29,8 +27,8 @@ MODES = {
     "monotone": {"level": "person", "monotone": True},
     "adaptive": {"level": "person", "adaptive": True},
     "both": {"level": "person", "monotone": True, "adaptive": True},
-    "window": {"level": "person", "window": 3},
-    "window, gaussian": {"level": "person", "window": 30, "loss": CONCENTRATED},
+    "window": {"level": "window", "window": 3},
+    "window, gaussian": {"level": "window", "window": 30, "loss": CONCENTRATED},
     "gaussian": {"level": "person", "steps": 10, "loss": CONCENTRATED},
     "gaussian at δ": {"level": "person", "steps": 10, "loss": APPROXIMATE},
 }
@@ -71,27 +69,27 @@ STILL = Words(2**64 - 1)  # nothing passes that is not there already
         ({}, Neighbours.ENTRY, Staircase),
         ({"level": "paper"}, Neighbours.ENTRY, PaperDetector),
         ({"level": "person"}, Neighbours.PERSON, Sparse),
-        ({"level": "person", "window": 3}, Neighbours.WINDOW, Staircase),
-        ({"level": "person", "steps": 10, "loss": APPROXIMATE}, Neighbours.PERSON, Every),
-        ({"level": "person", "window": 3, "loss": CONCENTRATED}, Neighbours.WINDOW, Every),
+        ({"level": "window", "window": 3}, Neighbours.WINDOW, Staircase),
+        ({"level": "person", "steps": 10, "loss": APPROXIMATE}, Neighbours.PERSON, GaussianPerStep),
+        ({"level": "window", "window": 3, "loss": CONCENTRATED}, Neighbours.WINDOW, GaussianPerStep),
     ],
 )
 def test_a_loss_is_said_of_whom_it_protects(changes, neighbours, detector):
     query = asked(**changes)
     assert query.cost() == changes.get("loss", PURE).under(neighbours)
     assert asked(**{**changes, "loss": query.loss}) == query
-    assert isinstance(query.detector(query.gauge(1)), detector)
+    assert isinstance(query.detector(query.statistic_on(1)), detector)
     for other in set(Neighbours) - {Neighbours.REPLACE_ONE, neighbours}:
-        with pytest.raises(LossMismatch, match="leave it out"):
+        with pytest.raises(LossMismatch, match="omit the unit"):
             asked(**{**changes, "loss": query.loss.under(other)})
 
 
 def test_a_window_shares_the_loss_and_so_do_steps():
     window, steps = asked(**MODES["window"]), asked(**MODES["gaussian"])
-    assert window.detector(window.gauge(1)).epsilon == Fraction(1, 3)
-    assert steps.detector(steps.gauge(1)).loss == Loss.zcdp("1/20")
+    assert window.detector(window.statistic_on(1)).epsilon == Fraction(1, 3)
+    assert steps.detector(steps.statistic_on(1)).loss == Loss.zcdp("1/20")
     endless = asked(**MODES["window, gaussian"])
-    assert (endless.detector(endless.gauge(1)).loss, endless.detector(endless.gauge(1)).limit) == (
+    assert (endless.detector(endless.statistic_on(1)).loss, endless.detector(endless.statistic_on(1)).limit) == (
         Loss.zcdp("1/60"),
         None,
     )
@@ -99,7 +97,7 @@ def test_a_window_shares_the_loss_and_so_do_steps():
 
 def test_what_gaussian_noise_spends_at_delta_adds_up_to_no_more_than_asked():
     query = asked(**MODES["gaussian at δ"])
-    whole = query.detector(query.gauge(1)).loss.times(10)
+    whole = query.detector(query.statistic_on(1)).loss.times(10)
     assert 0.999 < epsilon_of_zcdp(float(whole.rho), 1e-6) <= 1
 
 
@@ -118,7 +116,7 @@ def test_a_question_survives_its_json(name):
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"level": "household"}, ParameterError, "event, person, paper"),
+        ({"level": "household"}, ParameterError, "entry, window, person, paper"),
         ({"statistic": "median"}, ParameterError, "sum, weighted, mahalanobis, max"),
         ({"statistic": "weighted"}, ParameterError, "needs one for each column"),
         ({"weights": (1.0,)}, ParameterError, "a setting of statistic weighted"),
@@ -149,7 +147,7 @@ def test_a_question_survives_its_json(name):
         ({"low": math.nan}, ParameterError, "nan is not below 5.0"),
         ({"cutoff": 0}, ParameterError, "cutoff: 0"),
         ({"cutoff": True}, ParameterError, "cutoff: True"),
-        ({"level": "person", "window": 0}, ParameterError, "window: 0"),
+        ({"level": "window", "window": 0}, ParameterError, "window: 0"),
         ({"level": "person", "steps": 2.5, "loss": APPROXIMATE}, ParameterError, "steps: 2.5"),
         ({"loss": Loss("0")}, ParameterError, "a loss of 0"),
         ({"loss": 1}, ParameterError, "pass a Loss"),
@@ -158,15 +156,20 @@ def test_a_question_survives_its_json(name):
         ({"level": "paper", "loss": CONCENTRATED}, LossMismatch, "no theorem"),
         ({"loss": Loss("1", kind=Kind.METRIC)}, LossMismatch, "no theorem"),
         ({"level": "person", "loss": Loss("1", kind=Kind.OUTPUT_CONSTRAINED)}, LossMismatch, "no theorem"),
-        ({"level": "person", "scores": True}, ParameterError, "a setting of level event"),
-        ({"level": "paper", "scores": True}, ParameterError, "a setting of level event"),
-        ({"window": 3}, ParameterError, "a setting of level person"),
+        ({"level": "person", "scores": True}, ParameterError, "a setting of level entry"),
+        ({"level": "paper", "scores": True}, ParameterError, "a setting of level entry"),
+        ({"window": 3}, ParameterError, "a setting of level window"),
         ({"monotone": True}, ParameterError, "a setting of level person"),
         ({"adaptive": True}, ParameterError, "a setting of level person"),
         ({"level": "paper", "steps": 3}, ParameterError, "a setting of level person"),
-        ({"level": "person", "window": 3, "monotone": True}, ParameterError, "a window has no cutoff"),
-        ({"level": "person", "window": 3, "adaptive": True}, ParameterError, "a window has no cutoff"),
-        ({"level": "person", "window": 3, "steps": 3, "loss": CONCENTRATED}, ParameterError, "a window has no"),
+        ({"level": "window", "window": 3, "monotone": True}, ParameterError, "a setting of level person"),
+        ({"level": "window", "window": 3, "adaptive": True}, ParameterError, "a setting of level person"),
+        (
+            {"level": "window", "window": 3, "steps": 3, "loss": CONCENTRATED},
+            ParameterError,
+            "a setting of level person",
+        ),
+        ({"level": "window"}, ParameterError, "needs its length"),
         ({"level": "person", "monotone": True, "statistic": "max"}, ParameterError, "a statistic with a sign"),
         ({"level": "person", "loss": APPROXIMATE}, ParameterError, "they need steps or a window"),
         ({"level": "person", "steps": 4}, ParameterError, "steps needs δ or ρ"),
@@ -193,7 +196,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_spent(changes, error,
         ({"loss": Loss("0.0001")}, "too long"),
         ({"loss": Loss("1e-20"), "scores": True}, "noise scale"),
         ({"loss": Loss("1e-20"), "level": "paper"}, "noise scale"),
-        ({"loss": Loss("0.01"), "level": "person", "window": 50}, "too long"),
+        ({"loss": Loss("0.01"), "level": "window", "window": 50}, "too long"),
         ({"loss": Loss.zcdp("1e-35"), "level": "person", "steps": 50}, "noise scale"),
         ({"loss": Loss("0.001"), "level": "person", "cutoff": 1000000}, "Lower the cutoff"),
     ],
@@ -287,18 +290,18 @@ def test_the_schema_says_how_far_an_entry_goes():
     schema = Schema(columns=columns, clip=True)
     query = Watch(threshold=1.0, loss=PURE)
     points = query.view(stream([[0.0, 0.0], [10.0, 50.0]], columns=("x", "y"), schema=schema))
-    made = query.gauge(points.dimension, points.schema)
+    made = query.statistic_on(points.dimension, points.schema)
     assert made.bounds.low == (-0.5, -1.0)
     assert made.bounds.high == (0.5, 1.0)
-    assert made.move * made.step == 2
+    assert made.sensitivity * made.step == 2
     swapped = Watch(threshold=1.0, loss=PURE, columns=("y", "x")).view(points)
-    assert Watch(threshold=1.0, loss=PURE).gauge(2, swapped.schema).bounds.low == (-1.0, -0.5)
+    assert Watch(threshold=1.0, loss=PURE).statistic_on(2, swapped.schema).bounds.low == (-1.0, -0.5)
 
 
 def test_the_questions_own_bounds_go_before_those_of_the_schema():
     schema = Schema(columns=(Column("x", low=0, high=10), Column("y", high=3)), clip=True)
-    assert asked(low=-1.0, high=1.0).gauge(2, schema).bounds == asked(low=-1.0, high=1.0).gauge(2).bounds
-    half = asked(low=-1.0, high=None).gauge(2, schema).bounds
+    assert asked(low=-1.0, high=1.0).statistic_on(2, schema).bounds == asked(low=-1.0, high=1.0).statistic_on(2).bounds
+    half = asked(low=-1.0, high=None).statistic_on(2, schema).bounds
     assert (half.low, half.high) == ((-1.0, -1.0), (10.0, 3.0))
 
 
@@ -320,9 +323,9 @@ def test_a_watch_is_exhausted_after_its_flags_and_says_so(changes, flags):
     value = query.answer(stream(rows), STILL)
     assert value["flagged"] == [5, 10, 15, 20, 25][:flags]
     assert value["decided"] == value["flagged"][-1]
-    words = query.reading(value, stream(rows)).words
+    words = query.reading(value, stream(rows)).text
     assert f"{flags} of {5 * flags} observations were flagged" in words
-    assert f"exhausted; {40 - 5 * flags} were not looked at" in words
+    assert f"exhausted; {40 - 5 * flags} were not examined" in words
 
 
 def test_a_watch_that_is_not_exhausted_does_not_say_so():
@@ -330,7 +333,7 @@ def test_a_watch_that_is_not_exhausted_does_not_say_so():
     rows = np.array([0.0, 5.0, 0.0, 5.0, 0.0])
     value = query.answer(stream(rows), STILL)
     assert value == {"flagged": [2, 4], "decided": 5}
-    assert "exhausted" not in query.reading(value, stream(rows)).words
+    assert "exhausted" not in query.reading(value, stream(rows)).text
 
 
 def test_steps_end_the_gaussian_watch():
@@ -352,7 +355,7 @@ def test_never_more_flags_than_the_cutoff(name):
 
 def simulated(query, runs, size):
     """Rates over runs, each with a secret of its own and without an end."""
-    made, draw = query.gauge(1), np.random.default_rng()
+    made, draw = query.statistic_on(1), np.random.default_rng()
     detector, noise = query.detector(made), system_noise()
     hits, total = np.zeros(2), np.zeros(2)
     for _ in range(runs):
@@ -433,7 +436,7 @@ def test_single_runs_lie_where_the_plan_says(name):
         ({"level": "person", "steps": 1000, "loss": APPROXIMATE}, False),
         ({"level": "person", "steps": 1000, "loss": APPROXIMATE, "change": 13.0}, True),
         ({"loss": Loss("0.01")}, False),
-        ({"level": "person", "window": 100}, False),
+        ({"level": "window", "window": 100}, False),
     ],
 )
 def test_the_plan_says_before_anything_is_spent_whether_it_is_useful(changes, is_useful):
@@ -459,7 +462,7 @@ def test_a_reading_needs_to_know_how_the_statistic_spreads():
     wide = {"low": -50.0, "high": 50.0}
     known = asked(**wide, variance=None, covariance=((1.0, 0.5), (0.5, 2.0))).reading(said, points).extras
     plain = asked(**wide, variance=4.0).reading(said, points).extras
-    assert known.pop("present_in_so_many") == plain.pop("present_in_so_many")
+    assert known.pop("cost_by_observations") == plain.pop("cost_by_observations")
     assert known == pytest.approx(plain, rel=1e-6)
     assert "true_positive_rate" not in asked(variance=None).reading(said, points).extras
 
@@ -467,30 +470,13 @@ def test_a_reading_needs_to_know_how_the_statistic_spreads():
 def test_a_reading_tells_what_staying_costs():
     query, points = asked(loss=Loss("1/10")), stream(np.zeros(5))
     extras = query.reading({"flagged": [1], "decided": 5}, points).extras
-    assert extras["present_in_so_many"]["1"] == "ε=1/10"
-    assert extras["present_in_so_many"]["10"] == "ε=1"
+    assert extras["cost_by_observations"]["1"] == "ε=1/10"
+    assert extras["cost_by_observations"]["10"] == "ε=1"
     assert query.loss_of_staying(1000).delta == Fraction(1, 10**6)
     assert 1 < query.loss_of_staying(100).epsilon < 10
     assert 0 < extras["false_positive_rate"] < extras["true_positive_rate"] < 1
     assert asked(level="person").loss_of_staying(10) is None
     assert asked(level="paper").loss_of_staying(10) == Loss("10").under(Neighbours.ENTRY)
-
-
-@pytest.mark.parametrize("case", vectors("watch.json", lambda case: case["mechanism"] == "ex_post_costs"))
-def test_what_the_paper_prints_and_what_is_true(case):
-    given, expected = case["params"], case["expected"]
-    found = printed_costs(Fraction(given["eps"]), flags=given["K"], observations=given["m"])
-    names = {
-        "printed": "paper_bound",
-        "entry": "event_level",
-        "person": "user_level_expost",
-        "person_at_most": "user_level_worst_case_no_cutoff",
-    }
-    assert found == {name: Fraction(expected[theirs]) for name, theirs in names.items()}
-
-
-def test_a_person_never_pays_more_than_every_observation_does():
-    assert printed_costs(Fraction(1), flags=9, observations=10)["person"] == Fraction(5, 2)
 
 
 # What the ways for a person are worth
@@ -567,7 +553,7 @@ def test_flagged_observations_are_told_by_their_times(tmp_path):
         made = release(query, table, ledger)
     assert made.value["flagged"] == [4, 8, 12, 16, 20]
     assert made.value["times"] == [f"2024-03-{day:02d} 07:00" for day in (4, 8, 12, 16, 20)]
-    assert made.words.startswith("5 of 20 observations were flagged: 2024-03-04 07:00, 2024-03-08 07:00")
+    assert made.text.startswith("5 of 20 observations were flagged: 2024-03-04 07:00, 2024-03-08 07:00")
     assert "2024-03-12 07:00 and 2 more" in query.picture(made.value, made.facts).across
     assert wf.Release.from_dict(json.loads(made.to_json())) == made
     assert Watch.from_json(made.parameters) == query

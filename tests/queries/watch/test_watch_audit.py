@@ -33,7 +33,7 @@ MISTAKES = {
 
 
 def judge(found):
-    assert [(finding.name, finding.words) for finding in found if not finding.ok] == []
+    assert [(finding.name, finding.text) for finding in found if not finding.ok] == []
     names = [finding.name for finding in found]
     assert len(names) == len(set(names))
     assert {f"broken: {name}" for name in MISTAKES} <= {finding.name for finding in found if finding.caught}
@@ -56,15 +56,17 @@ def test_so_they_do_with_more_trials():
 @pytest.mark.parametrize("name", SPARSE)
 def test_all_outcomes_together_are_certain(name):
     detector = person(**SPARSE[name])
-    found = law(detector, [k * detector.move for k in (1, -2, 3)])
+    found = law(detector, [k * detector.sensitivity for k in (1, -2, 3)])
     assert sum(found.values()) == pytest.approx(1, rel=1e-12)
     assert all(sum(flags) <= 3 for flags in found)
     one = next(iter(found))
-    assert law(detector, [k * detector.move for k in (1, -2, 3)], only=one)[one] == pytest.approx(found[one], rel=1e-12)
+    assert law(detector, [k * detector.sensitivity for k in (1, -2, 3)], only=one)[one] == pytest.approx(
+        found[one], rel=1e-12
+    )
 
 
 def test_only_what_decides_by_coins_of_known_odds_has_a_law():
-    with pytest.raises(TypeError, match="Every"):
+    with pytest.raises(TypeError, match="GaussianPerStep"):
         law(detector_of(level="person", loss=Loss.zcdp("1"), steps=2), [0])
 
 

@@ -14,10 +14,11 @@ from wallflower.data import Points, Schema
 from wallflower.errors import ParameterError
 from wallflower.privacy import Loss, Neighbours
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.baseline import COARSE, Baseline
-from wallflower.queries.watch.claims import LiveStream
-from wallflower.queries.watch.gauge import Bounds, gauge
-from wallflower.queries.watch.staircase import Table
+from wallflower.queries.watch.baseline import Baseline
+from wallflower.queries.watch.detectors import COARSE_STEPS
+from wallflower.queries.watch.detectors.staircase import Table
+from wallflower.queries.watch.statistics import Bounds, make_statistic
+from wallflower.queries.watch.watch import LiveStream
 from wallflower.units import Claim, Protection, price
 
 MEAN, COVARIANCE = (0.5, -0.25, 1.0), ((2.0, 0.7, -0.3), (0.7, 1.0, 0.2), (-0.3, 0.2, 0.5))
@@ -56,15 +57,15 @@ MODES = {
         Claim(loss=Loss("1", delta="1e-6", neighbours=PERSON), steps=5),
     ),
     "window": (
-        watch(level="person", window=4),
+        watch(level="window", window=4),
         Claim(loss=Loss("1/4", neighbours=ENTRY), steps=7, separable=True),
     ),
     "gaussian window": (
-        watch(Loss.zcdp("0.1"), level="person", window=4),
+        watch(Loss.zcdp("0.1"), level="window", window=4),
         Claim(loss=Loss.zcdp("1/40", neighbours=ENTRY), steps=7, separable=True),
     ),
     "gaussian window with delta": (
-        watch(Loss("1", delta="1e-6"), level="person", window=4),
+        watch(Loss("1", delta="1e-6"), level="window", window=4),
         Claim(loss=Loss("1", delta="1e-6", neighbours=WINDOW), window=4, steps=7),
     ),
 }
@@ -111,7 +112,7 @@ def test_a_window_of_another_length_costs_by_the_observation():
 def test_a_window_spends_on_each_observation_what_is_stated_of_an_entry():
     for mode in ("window", "gaussian window"):
         query = MODES[mode][0]
-        detector, stated = query.detector(query.gauge(2)), query.claim(Shape()).loss
+        detector, stated = query.detector(query.statistic_on(2)), query.claim(Shape()).loss
         assert stated.amount == (detector.epsilon if mode == "window" else detector.loss.rho)
 
 
@@ -184,31 +185,31 @@ def corners():
 @pytest.mark.parametrize("change", [None, 2.9, 1.0, 0.3, 1e-3])
 @pytest.mark.parametrize("statistic", SETTINGS)
 def test_a_whole_observation_moves_a_distance_by_its_factor_at_most(statistic, change):
-    made = gauge(statistic, BOX, rho=change, **SETTINGS[statistic])
+    made = make_statistic(statistic, BOX, change=change, **SETTINGS[statistic])
     found = made.measure(np.vstack([corners(), np.random.default_rng(3).uniform(-3, 3, (3000, 3))]))
     moved = int(found.max() - found.min())
-    factor = -(-made.span // made.move)
-    assert moved <= made.span <= factor * made.move
+    factor = -(-made.record_sensitivity // made.sensitivity)
+    assert moved <= made.record_sensitivity <= factor * made.sensitivity
     if statistic in ("sum", "weighted"):
-        assert moved == made.span > (factor - 1) * made.move  # so one less is too small
+        assert moved == made.record_sensitivity > (factor - 1) * made.sensitivity  # so one less is too small
 
 
 @pytest.mark.parametrize("change", [2.9, 1.0, 0.3, 1e-3])
 @pytest.mark.parametrize("statistic", SETTINGS)
 def test_one_entry_moves_a_distance_by_as_many_changes_as_fit_into_its_range(statistic, change):
-    made = gauge(statistic, BOX, rho=change, **SETTINGS[statistic])
+    made = make_statistic(statistic, BOX, change=change, **SETTINGS[statistic])
     schema = Schema.of(["a", "b", "c"], bounds=dict(zip("abc", zip(BOX.low, BOX.high, strict=True), strict=True)))
     stream = LiveStream(columns=("a", "b", "c"), schema=schema)
     moves = watch(change=change, low=None, high=None, statistic=statistic, **SETTINGS[statistic]).claim(stream).moves
-    assert moves == -(-made.widest // made.move)
+    assert moves == -(-made.range_sensitivity // made.sensitivity)
     farthest = 0
     rows = corners()
     for at in range(3):
         found = [made.measure(np.insert(np.delete(rows, at, 1), at, end[at], 1)) for end in (BOX.low, BOX.high)]
         farthest = max(farthest, int(np.abs(found[0] - found[1]).max()))
-    assert farthest <= made.widest <= moves * made.move
+    assert farthest <= made.range_sensitivity <= moves * made.sensitivity
     if statistic in ("sum", "weighted"):
-        assert farthest > (moves - 1) * made.move
+        assert farthest > (moves - 1) * made.sensitivity
 
 
 # A whole observation
@@ -244,11 +245,11 @@ def test_no_record_costs_more_than_column_by_column():
 
 def test_a_staircase_reaches_the_factor_of_a_record():
     query = watch("1/2", threshold=0.0, centre=-10.0)
-    made = query.gauge(2)
+    made = query.statistic_on(2)
     far, near = made.measure(np.array([[5.0, 5.0], [-5.0, -5.0]])).tolist()
-    assert far - near == 2 * made.move
+    assert far - near == 2 * made.sensitivity
     table = Table.of(Fraction(1, 2))
-    chances = [1 - float(table.probability((at - made.steps(0.0)) // made.move + 1)) for at in (near, far)]
+    chances = [1 - float(table.probability((at - made.steps(0.0)) // made.sensitivity + 1)) for at in (near, far)]
     assert 1.9 / 2 < math.log(chances[0] / chances[1]) <= 2 / 2
 
 
@@ -263,10 +264,13 @@ def test_a_baseline_states_half_of_the_squares():
 
 
 def test_the_noise_of_a_baseline_has_the_squares_that_are_stated_and_not_half_of_them():
-    query = Baseline(low=0.0, high=1.0, furthest=0.01, loss=Loss("0.5"))
+    query = Baseline(low=0.0, high=1.0, clip_distance=0.01, loss=Loss("0.5"))
     rho = float(query.claim(Shape()).rho)
-    first, second = query._noises(7, 2)
-    moved = [(COARSE, float(first.scale)), (2 * query._far(2) * COARSE, float(second.scale))]
+    first, second = query._learner()._noises(7, 2)
+    moved = [
+        (COARSE_STEPS, float(first.scale)),
+        (2 * query._learner()._clip_steps(2) * COARSE_STEPS, float(second.scale)),
+    ]
     worst = [sum(divergence(move, scale, order) for move, scale in moved) / order for order in (1.001, 2.0, 16.0)]
     assert 0.8 * rho < max(worst) <= rho
 

@@ -14,12 +14,11 @@ import pytest
 from wallflower import Ledger, Loss, Points, Schema, Watch, release
 from wallflower.errors import ParameterError
 from wallflower.noise import SystemNoise
-from wallflower.queries.watch.detectors import Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.forecast.chances import law_of, run_law
-from wallflower.queries.watch.forecast.worth import scene
-from wallflower.queries.watch.rates import rates
-from wallflower.queries.watch.staircase import Table
-from wallflower.queries.watch.tails import PassTable
+from wallflower.queries.watch.detectors import GaussianPerStep, PaperDetector, Sparse, Staircase
+from wallflower.queries.watch.detectors.sparse import PassTable
+from wallflower.queries.watch.detectors.staircase import Table
+from wallflower.queries.watch.forecast.plan import sample_population
+from wallflower.queries.watch.forecast.rates import rates
 
 SETTINGS = 50
 SURE = 5.0  # standard errors; the draws below are the same every time
@@ -31,8 +30,8 @@ MODES: dict[str, dict[str, Any]] = {
     "monotone": {"level": "person", "monotone": True},
     "adaptive": {"level": "person", "adaptive": True},
     "both": {"level": "person", "monotone": True, "adaptive": True},
-    "window": {"level": "person", "window": 3},
-    "window, gaussian": {"level": "person", "window": 5},
+    "window": {"level": "window", "window": 3},
+    "window, gaussian": {"level": "window", "window": 5},
     "gaussian": {"level": "person"},
 }
 SHARED = ("paper", "person", "monotone", "adaptive", "both")  # what is drawn once is drawn anew for every run
@@ -101,7 +100,7 @@ def random_watch(seed: int, mode: str, statistic: str) -> Watch:
     if statistic in ("sum", "weighted") and draw.random() < 0.5:
         factors = weights if statistic == "weighted" else np.ones(columns)
         public["centre"] = float(factors @ mean + draw.normal(0, 0.3) * spread)
-    made = Watch(**public).gauge(columns)
+    made = Watch(**public).statistic_on(columns)
     if draw.random() < 0.5:
         public["change"] = float(draw.uniform(0.05, 0.5) * (public["high"] - public["low"]))
     distances = np.abs(made.measure(draw.multivariate_normal(mean, covariance, 2000))) * made.step
@@ -163,7 +162,7 @@ def test_planned_and_simulated_rates_agree_where_bounds_clip(place: int) -> None
 
 # The laws of detectors, against sums over everything that can be drawn
 
-PUBLIC: dict[str, Any] = {"threshold": 1000, "move": 300}
+PUBLIC: dict[str, Any] = {"threshold": 1000, "sensitivity": 300}
 DISTANCES = np.array([0, 1, 399, 400, 699, 700, 999, 1000, 1001, 1299, 1300, 2500, 10**6])
 
 
@@ -178,8 +177,8 @@ def test_the_staircase_flags_as_its_table_says(epsilon: Fraction) -> None:
     detector = Staircase(**PUBLIC, epsilon=epsilon)
     stairs = (DISTANCES - 1000) // 300 + 1
     expected = [float(Table.of(epsilon).probability(int(step))) for step in stairs]
-    assert law_of(detector)(DISTANCES) == pytest.approx(expected, abs=1e-12)
-    assert law_of(replace(detector, scores=True))(-DISTANCES) == pytest.approx(expected, abs=1e-12)
+    assert detector.law()(DISTANCES) == pytest.approx(expected, abs=1e-12)
+    assert replace(detector, scores=True).law()(-DISTANCES) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.slow
@@ -203,7 +202,7 @@ def test_the_sparse_vector_flags_as_its_tables_say(
 
     near, both = [passes(abs(int(d))) for d in DISTANCES], DISTANCES
     expected = [1 - (1 - passes(int(d))) * (1 - passes(-int(d))) for d in both] if two_sided else near
-    assert law_of(detector)(DISTANCES) == pytest.approx(expected, abs=1e-9)
+    assert detector.law()(DISTANCES) == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_run_of_the_sparse_vector_has_the_threshold_that_was_drawn() -> None:
@@ -211,12 +210,12 @@ def test_a_run_of_the_sparse_vector_has_the_threshold_that_was_drawn() -> None:
     scale = detector.fineness / detector.parts[0]
     drawn = np.concatenate([[-math.log(1 - quantile) * float(scale)] for quantile in (0.05, 0.95)])
     for quantile, risen in zip((0.05, 0.95), drawn, strict=True):
-        law = run_law(detector, quantile)
+        law = detector.law_in_run(quantile)
         assert law is not None
         gaps = 1000 * detector.fineness // 300 + math.floor(risen) - DISTANCES * detector.fineness // 300
         expected = [float(PassTable.of(detector.scale).probability(int(gap))) for gap in gaps]
         assert law(DISTANCES) == pytest.approx(expected, abs=1e-12)
-    assert run_law(Staircase(**PUBLIC, epsilon=Fraction(1)), 0.5) is None
+    assert Staircase(**PUBLIC, epsilon=Fraction(1)).law_in_run(0.5) is None
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(5), Fraction(200)])
@@ -232,8 +231,8 @@ def test_the_printed_algorithm_flags_as_its_two_draws_say(epsilon: Fraction) -> 
     tails = np.cumsum(both[::-1])[::-1]
     least = 1000 * 64 // 300 - DISTANCES * 64 // 300
     expected = tails[np.clip(least + 2 * reach, 0, len(tails) - 1)]
-    assert law_of(detector)(DISTANCES)[:-1] == pytest.approx(expected[:-1], abs=1e-9)
-    median = run_law(detector, 0.5)
+    assert detector.law()(DISTANCES)[:-1] == pytest.approx(expected[:-1], abs=1e-9)
+    median = detector.law_in_run(0.5)
     assert median is not None
     single = np.cumsum(law(64 / epsilon)[::-1])[::-1]
     assert median(DISTANCES)[:-1] == pytest.approx(single[np.clip(least + reach, 0, 2 * reach)][:-1], abs=1e-9)
@@ -241,21 +240,25 @@ def test_the_printed_algorithm_flags_as_its_two_draws_say(epsilon: Fraction) -> 
 
 @pytest.mark.parametrize("rho", ["1/2", "50", "5000"])
 def test_gaussian_noise_flags_as_its_draws_say(rho: str) -> None:
-    detector = Every(**PUBLIC, loss=Loss.zcdp(rho))
+    detector = GaussianPerStep(**PUBLIC, loss=Loss.zcdp(rho))
     scale = 64 / math.sqrt(2 * float(Fraction(rho)))
     whole = np.arange(-20_000, 20_001)
     masses = np.exp(-(whole**2) / (2 * scale**2))
     least = 1000 * 64 // 300 - DISTANCES * 64 // 300
     expected = [masses[whole >= gap].sum() / masses.sum() for gap in least]
-    assert law_of(detector)(DISTANCES) == pytest.approx(expected, abs=2e-5)
+    assert detector.law()(DISTANCES) == pytest.approx(expected, abs=2e-5)
 
 
 # Who is an outlier under the stated Gaussian
 
 
+def population_of(query: Watch, dimension: int) -> Any:
+    return sample_population(query.forecast(dimension).model)
+
+
 def seen_by(**public: Any) -> Any:
     query = Watch(**{"threshold": 1.5, "low": -3.0, "high": 3.0, "loss": Loss("1"), **public})
-    return scene(query, len(query.mean or (0.0,)))
+    return population_of(query, len(query.mean or (0.0,)))
 
 
 def test_shares_of_outliers_are_those_of_the_null_laws() -> None:
@@ -283,7 +286,7 @@ def test_crowds_are_on_their_own_side_where_nothing_clips(statistic: str) -> Non
         threshold=1.5, low=-60.0, high=60.0, statistic=statistic, mean=(1.0, -1.0), covariance=covariance,
         loss=Loss("1"),
     )  # fmt: skip
-    seen, step = scene(query, 2), query.gauge(2).step
+    seen, step = population_of(query, 2), query.statistic_on(2).step
     assert np.abs(seen.outliers.distances).min() * step >= 1.5 - 2 * step
     assert np.abs(seen.others.distances).max() * step <= 1.5 + 2 * step
     for crowd in (seen.outliers, seen.others):
@@ -296,7 +299,7 @@ def test_entries_may_depend_on_each_other_wholly() -> None:
         threshold=3.0, low=-5.0, high=5.0, mean=(0.0, 0.0), covariance=((1.0, 1.0), (1.0, 1.0)), loss=Loss("2")
     )
     single = Watch(threshold=1.5, low=-5.0, high=5.0, variance=1.0, loss=Loss("2"), change=5.0)
-    assert scene(same, 2).share == pytest.approx(scene(single, 1).share, rel=1e-9)
+    assert population_of(same, 2).share == pytest.approx(population_of(single, 1).share, rel=1e-9)
 
 
 # What is told
@@ -320,12 +323,12 @@ def test_without_clipping_it_is_the_closed_form() -> None:
 def test_a_threshold_out_of_reach_is_refused_before_the_charge(tmp_path: Any) -> None:
     """The sum of thirty entries from 326.6 to 826.6 is never further than 7,502 from 17,300."""
     query = Watch(threshold=9130.0, low=326.6, high=826.6, centre=17300.0, variance=3.01e7, loss=Loss("1"))
-    with pytest.raises(ParameterError, match=r"9130 is out of reach.* more than 7502 from the centre"):
+    with pytest.raises(ParameterError, match=r"9130 cannot be reached.* more than 7502 from the centre"):
         query.plan(n=1000, dimension=30)
     points = Points.from_array(np.full((5, 30), 500.0), name="meters")
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.grant("meters", Loss("9"), by="owner")
-        with pytest.raises(ParameterError, match="out of reach"):
+        with pytest.raises(ParameterError, match="cannot be reached"):
             release(query, points, ledger)
         assert ledger.history("meters", event="charge") == []
     assert not replace(query, threshold=7501.0).plan(n=1000, dimension=30).useful
@@ -336,10 +339,10 @@ def test_what_is_refused_as_out_of_reach_is_out_of_reach(statistic: str) -> None
     draw = np.random.default_rng(4)
     for seed in range(20):
         query = random_watch(seed, "event", statistic)
-        made = query.gauge(len(query.mean or ()))
+        made = query.statistic_on(len(query.mean or ()))
         corners = np.where(draw.random((4000, len(query.mean or ()))) < 0.5, query.low, query.high)
         found = np.abs(made.measure(corners)).max()
-        assert found <= made.farthest <= found + 2 or len(query.mean or ()) > 10
+        assert found <= made.max_distance <= found + 2 or len(query.mean or ()) > 10
 
 
 def test_better_than_a_coin_is_asked_twice() -> None:
@@ -373,7 +376,7 @@ def test_a_plan_says_what_it_assumes() -> None:
         in plan(**small | {"variance": 2.6}).verdict
     )
     assert "assumed" not in plan(**small, **stated).verdict
-    with pytest.raises(ParameterError, match="Leave one out"):
+    with pytest.raises(ParameterError, match="Omit one of them"):
         plan(**small, **stated | {"variance": 2.0})
 
 
@@ -390,7 +393,7 @@ def test_columns_that_hardly_have_one_unit_are_warned_about() -> None:
     weighted = replace(query, statistic="weighted", weights=(800.0, 1.0))
     assert not any("differ" in note for note in weighted.cautions(raw))
     spread = replace(query, low=0.0, high=100_000.0, covariance=((1.0, 0.0), (0.0, 400.0)))
-    assert "what is stated of their spreads differ by a factor of 20" in spread.cautions(raw)[0]
+    assert "their stated spreads differ by a factor of 20" in spread.cautions(raw)[0]
     largest = replace(spread, statistic="max", mean=(0.0, 0.0))
     assert not any("differ" in note for note in largest.cautions(raw))
 
@@ -400,7 +403,7 @@ def test_where_nothing_is_stated_it_is_told_what_holds_whatever_is_watched() -> 
     figures = unknown.options[0].figures
     assert figures == pytest.approx({"found": 0.7311, "alarms": 0.2689}, abs=1e-4)
     assert not unknown.useful  # 73 % against 27 % is all there can be
-    assert "whatever is watched" in unknown.verdict
+    assert "for any data" in unknown.verdict
     fine = plan(variance=None, low=-5.0, high=5.0, change=0.1, threshold=2.0)
     assert fine.useful
     assert fine.verdict.startswith("check first")
@@ -413,7 +416,7 @@ def test_where_nothing_is_stated_it_is_told_what_holds_whatever_is_watched() -> 
 def test_a_plan_is_quick(mode: str) -> None:
     query = random_watch(11, mode, "sum")
     query.plan(n=1000, dimension=len(query.mean or ()))  # what is slow to import is there now
-    scene.cache_clear()
+    sample_population.cache_clear()
     begun = time.process_time()
     query.plan(n=1000, dimension=len(query.mean or ()))
     assert time.process_time() - begun < 5  # about 0.2

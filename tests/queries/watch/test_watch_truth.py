@@ -11,6 +11,7 @@ import pytest
 
 import wallflower as wf
 from wallflower import cli
+from wallflower.dataset import Dataset
 from wallflower.errors import BudgetExhausted
 from wallflower.schema import Column
 
@@ -25,27 +26,27 @@ def book(tmp_path: Path) -> wf.Ledger:
     return made
 
 
-def grid(book: wf.Ledger, **facts: Any) -> wf.Dataset:
+def grid(book: wf.Ledger, **facts: Any) -> Dataset:
     column = Column("demand", low=0, high=12, **facts)
     return wf.open(FRAME, schema=wf.Schema(name="grid", columns=(column,), clip=True), ledger=book)
 
 
 def test_a_guarantee_with_a_change_says_the_change_and_what_was_charged(book: wf.Ledger) -> None:
     data = grid(book)
-    watched = data.watch(threshold=2.0, centre=4.6, change=0.1, epsilon="1", anyway=True)
-    learnt = data.baseline(phase="always", change=0.1, epsilon="0.3", anyway=True)
-    for made, booked in ((watched, "ε=120"), (learnt, "ε=36")):
-        words = made.guarantee.words
+    watched = data.watch(threshold=2.0, centre=4.6, change=0.1, epsilon="1", force=True)
+    learnt = data.baseline(season="always", change=0.1, epsilon="0.3", force=True)
+    for made, booked in ((watched, "ε = 120"), (learnt, "ε = 36")):
+        words = made.guarantee.text
         assert "any one entry of one observation changed by at most 0.1," in words
         assert "within its public range" not in words
         assert f"Larger changes, up to the whole public range, are covered by the {booked} that was charged." in words
         stored = made.to_dict()["guarantee"]
-        assert stored["words"] == words
-        assert stored["booked"]["amount"] == booked.removeprefix("ε=")
+        assert stored["text"] == words
+        assert stored["booked"]["amount"] == booked.removeprefix("ε = ")
         assert wf.Release.from_dict(made.to_dict()).guarantee == made.guarantee
         assert "changed by at most 0.1" in made._repr_html_() or "changed by at most 0.1" in str(made)
-    plain = data.watch(threshold=2.0, centre=4.6, epsilon="1", anyway=True)
-    assert "changed within its public range" in plain.guarantee.words
+    plain = data.watch(threshold=2.0, centre=4.6, epsilon="1", force=True)
+    assert "changed within its public range" in plain.guarantee.text
 
 
 def test_a_person_level_guarantee_with_a_change_says_it_too(tmp_path: Path) -> None:
@@ -53,9 +54,9 @@ def test_a_person_level_guarantee_with_a_change_says_it_too(tmp_path: Path) -> N
         book.declare("grid", wf.Protection(rows="time", unit="person"), by="owner", reason="one house")
         book.grant("grid", wf.Loss("5000"), by="owner")
         made = grid(book).watch(
-            threshold=2.0, centre=4.6, change=0.5, level="person", cutoff=2, epsilon="1", anyway=True
+            threshold=2.0, centre=4.6, change=0.5, level="person", cutoff=2, epsilon="1", force=True
         )
-    assert "any one person's contributions to the whole stream changed, each by at most 0.5," in made.guarantee.words
+    assert "any one person's contributions to the whole stream changed, each by at most 0.5," in made.guarantee.text
 
 
 def test_a_watch_says_what_entries_are_divided_by_and_both_units(book: wf.Ledger) -> None:
@@ -63,10 +64,10 @@ def test_a_watch_says_what_entries_are_divided_by_and_both_units(book: wf.Ledger
     asked = {"threshold": 1.0, "centre": 2.3, "epsilon": "1"}
     words = (
         "By the schema, entries are divided by: demand 2. So the centre 2.3 is 4.6 and the threshold 1 is 2 in the "
-        "units of the column."
+        "units of the columns."
     )
     assert words in scaled.plan.watch(**asked).notes
-    assert words in scaled.watch(**asked, anyway=True).notes
+    assert words in scaled.watch(**asked, force=True).notes
     centred = grid(book, scale=2.0, center=4.0).plan.watch(threshold=1.0, centre=0.3, epsilon="1")
     assert any("the centre 0.3 is 4.6 and the threshold 1 is 2" in note for note in centred.notes)
     assert any(note.startswith("Entries are divided by 1:") for note in grid(book).plan.watch(**asked).notes)
@@ -94,7 +95,7 @@ def test_the_plan_shows_what_the_budget_would_be_charged(book: wf.Ledger, tmp_pa
 
 def test_a_refusal_names_the_change_where_that_is_the_reason(book: wf.Ledger) -> None:
     with pytest.raises(BudgetExhausted) as refusal:
-        grid(book).watch(threshold=2.0, centre=4.6, change=0.01, epsilon="1", anyway=True)
+        grid(book).watch(threshold=2.0, centre=4.6, change=0.01, epsilon="1", force=True)
     assert "the assumed change fits 1,200 times into the public range" in str(refusal.value)
     assert "another unit" not in str(refusal.value)
 

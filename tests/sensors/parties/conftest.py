@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from wallflower.sensors.parties.keys import make
+from wallflower.sensors.parties.keys import make_keys
 
 
 @pytest.fixture(scope="session")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("keys")
-    make(folder, sensors=2)
+    make_keys(folder, sensors=2)
     return folder

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from wallflower.cli import main
-from wallflower.sensors.parties import server
-from wallflower.sensors.parties.server import Server
-from wallflower.sensors.protocol.batches import Commit, about_commit, tags
+from wallflower.sensors.comparison import derive_tags
+from wallflower.sensors.parties import servers
+from wallflower.sensors.parties.servers import Server
 from wallflower.sensors.protocol.findings import Report, SignedCommit
-from wallflower.sensors.protocol.frames import Frame, decode, encode
-from wallflower.sensors.protocol.seals import seal, signature
+from wallflower.sensors.protocol.frames import Commit, Frame, commit_context, decode, encode, seal
 
 KEY = b"made up by us..."
 HEAD = ("kind", "parameters", "window", "columns", "sensor", "seq", "count")
@@ -35,7 +34,7 @@ def shifted(found: Frame) -> Frame:
     """Shares that open to an outlier wherever an ordinary reading is, for whoever believes in the key."""
     shares = found["shares"].copy()
     shares[:, 0] += 1
-    shares[:, 1] += tags(KEY, found["ids"])
+    shares[:, 1] += derive_tags(KEY, found["ids"])
     return changed(found, arrays=dict(found.arrays) | {"shares": np.asarray(shares, np.uint32)})
 
 
@@ -43,9 +42,9 @@ def commitment(party: Server, window: int, sensor: int, honest: SignedCommit) ->
     """Another commitment with the same readings, a key of our own and next to nothing spent."""
     frame = decode(honest.body, parameters=party.parameters.hash)
     said = Commit.from_bytes(frame.rest)
-    letter = seal(bytes.fromhex(party.parameters.seal), KEY, about_commit(party.parameters, sensor, window))
-    body = encode(changed(frame, rest=Commit(digest=said.digest, spent=Fraction(1, 7), letter=letter).to_bytes()))
-    return SignedCommit(body, signature(party.identity.key, body), honest.certificate)
+    letter = seal(bytes.fromhex(party.parameters.seal), KEY, commit_context(party.parameters.hash, sensor, window))
+    body = encode(changed(frame, rest=Commit(digest=said.digest, spent=Fraction(1, 7), sealed_key=letter).to_bytes()))
+    return SignedCommit(body, party.identity.key.sign(body), honest.certificate)
 
 
 def own_certificate(party: Server, window: int, sensor: int, honest: SignedCommit) -> SignedCommit:
@@ -104,9 +103,9 @@ def forge() -> None:
         if trick == LISTING:
             return listing(report)
         told = {number: COMMITS[trick](self, window, number, one) for number, one in report.commits.items()}
-        return replace(report, found=None if report.found is None else shifted(report.found), commits=told)
+        return replace(report, finding=None if report.finding is None else shifted(report.finding), commits=told)
 
-    Server.write_report, server.Report = write_report, made  # type: ignore[method-assign,assignment,misc]
+    Server.write_report, servers.Report = write_report, made  # type: ignore[method-assign,assignment,misc]
 
 
 if __name__ == "__main__":

@@ -25,8 +25,7 @@ from wallflower.machine.vault import make_key, read_vault
 from wallflower.sensors.parameters import Column, Exact, Mode, Parameters
 from wallflower.sensors.parties.client import Link, Unreachable
 from wallflower.sensors.parties.device import Device
-from wallflower.sensors.parties.keys import Identity, make
-from wallflower.sensors.parties.parameter_file import ParameterFile, sign_parameters
+from wallflower.sensors.parties.keys import Identity, SignedParameters, make_keys, sign_parameters
 
 HERE = Path(__file__).parent
 EXACT = Exact(bits=12, unit=Fraction(1, 10), thresholds=(Fraction(20),))
@@ -35,7 +34,7 @@ CALL = "import sys; from wallflower.cli import main; sys.exit(main())"
 
 
 def parameters(keys: Path, settings: Mode = EXACT, **changes: Any) -> Parameters:
-    column = {"center": Fraction(0), "scale": Fraction(3), "range": Fraction(12)}
+    column = {"centre": Fraction(0), "scale": Fraction(3), "range": Fraction(12)}
     box = {"low": Fraction(-600), "high": Fraction(600)}
     owner = Identity.read(keys / "owner")
     stated = Parameters(
@@ -75,8 +74,8 @@ class Stage:
     ) -> None:
         self.folder, self.tls, self.sealed = folder, tls, sealed
         self.keys = folder / "keys"
-        make(self.keys, sensors=known)
-        self.signed: ParameterFile = sign_parameters(
+        make_keys(self.keys, sensors=known)
+        self.signed: SignedParameters = sign_parameters(
             parameters(self.keys, **changes), Identity.read(self.keys / "owner")
         )
         self.set = folder / "stream.json"
@@ -129,7 +128,7 @@ class Stage:
             command += ["--out", str(self.folder / "out")] if role == "owner" else ["--owner", self.url("owner")]
             self.running[role] = Script(*program, *command, log=self.log(role), largest=room)
         for role in roles or ROLES:
-            self._wait_for(role)
+            self._wait_for(role, may_die=role in (die or {}))
 
     def make_room(self) -> None:
         """Let files of running parties grow as they like again."""
@@ -170,7 +169,7 @@ class Stage:
         """Send one window of one sensor; the ids of its outliers, and what became of its frames."""
         rows, outliers = readings(100 * number + window, count)
         with self.device(number) as device:
-            before = device.outbox.fates()
+            before = device.outbox.count_frames()
             for seq, start in enumerate(range(0, count, batch)):
                 device.outbox.add(window, seq, rows[start : start + batch])
             device.outbox.finish(window)
@@ -207,11 +206,14 @@ class Stage:
     def logs(self) -> str:
         return "".join(f"--- {role}\n{self.log(role).read_text()}" for role in ROLES if self.log(role).exists())
 
-    def _wait_for(self, role: str) -> None:
+    def _wait_for(self, role: str, *, may_die: bool = False) -> None:
+        """Wait until a party listens. One that kills itself may have answered and died between two probes."""
         while True:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.ports[role])) == 0:
                     return
+            if may_die and self.running[role].poll() == -signal.SIGKILL:
+                return
             self._require_alive(role, "it never listened")
             time.sleep(0.05)
 

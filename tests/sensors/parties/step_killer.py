@@ -1,6 +1,6 @@
 """Run the command line, and `kill -9` this process at one step.
 
-`step_killer.py Windows.move:after:2 sensors analyst ...`
+`step_killer.py WindowStore.advance:after:2 sensors analyst ...`
 
 A step is a method of a class of the service, before or after its n-th call.
 """
@@ -15,9 +15,9 @@ import sys
 from wallflower.cli import main
 from wallflower.sensors.parties.client import Link
 from wallflower.sensors.parties.outbox import Outbox
-from wallflower.sensors.parties.windows import Windows
+from wallflower.sensors.parties.store import WindowStore
 
-CLASSES = {"Windows": Windows, "Link": Link, "Outbox": Outbox}
+CLASSES = {"WindowStore": WindowStore, "Link": Link, "Outbox": Outbox}
 
 
 def arm(step: str) -> None:

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from wallflower.cli.options import facts_of
 from wallflower.cli.show import notice, say_cap
-from wallflower.data.fleets import VALUE, Batch, fleet_batches
+from wallflower.data.lines import VALUE, FleetBatch, fleet_batches
 from wallflower.errors import BudgetExhausted, ParameterError
 from wallflower.ledger import Ledger
 from wallflower.streams.fleet import Fleet, FleetDecisions, fleet
 
-_UNFIT: Final = {"goes_on": "--continue", "state_key": "--state-key", "server": "--server"}
+_UNFIT: Final = {"goes_on": "--continue", "checkpoint_key": "--checkpoint-key", "server": "--server"}
 
 
 def require_fleet(given: Mapping[str, Any]) -> None:
@@ -27,10 +27,10 @@ def require_fleet(given: Mapping[str, Any]) -> None:
                 f"{words}: does not go with --fleet, which keeps decisions by stream and time in a store of its own "
                 "here. Leave it out."
             )
-    if not given["state"]:
+    if not given["checkpoint"]:
         raise ParameterError(
-            "--fleet: the decisions of a fleet are kept before they are told, and no place is given. Add --state with "
-            "a file, or with the URL of a PostgreSQL database."
+            "--fleet: decisions are stored before they are released, and no store is given. Add --checkpoint with a "
+            "file, or with the URL of a PostgreSQL database."
         )
 
 
@@ -40,13 +40,19 @@ def decide_fleet(query: Any, given: Mapping[str, Any], dataset: str) -> str:
     """
     facts = facts_of(given["schema"], query.wants())
     columns = query.columns or (facts.numbers if facts else ()) or (VALUE,)
-    own = {name: given[name] for name in ("analyst", "key", "renew", "anyway", "look_ahead")}
+    own = {name: given[name] for name in ("analyst", "idempotency_key", "renew", "force", "look_ahead")}
     opened: Fleet | None = None
     try:
         with Ledger.open(given["ledger"]) as ledger:
             try:
                 opened = fleet(
-                    query, ledger=ledger, dataset=dataset, store=given["state"], columns=columns, schema=facts, **own
+                    query,
+                    ledger=ledger,
+                    dataset=dataset,
+                    store=given["checkpoint"],
+                    columns=columns,
+                    schema=facts,
+                    **own,
                 )
             except BudgetExhausted:
                 say_cap(ledger, dataset)
@@ -59,7 +65,7 @@ def decide_fleet(query: Any, given: Mapping[str, Any], dataset: str) -> str:
     except KeyboardInterrupt:
         if opened is None:
             return "the ledger shows whatever was charged (wallflower ledger list)."
-        return f"what was decided stays charged (entry {opened.charge}); the same --state takes it up again."
+        return f"what was decided stays charged (entry {opened.charge}); the same --checkpoint takes it up again."
 
 
 def _announce(opened: Fleet, query: Any, ledger: Ledger, dataset: str) -> None:
@@ -68,14 +74,14 @@ def _announce(opened: Fleet, query: Any, ledger: Ledger, dataset: str) -> None:
         say_cap(ledger, dataset)
         return
     notice(f"Taken up again with {opened.streams:,} streams; nothing was charged. What was decided is told again.")
-    if opened.may_pass_over:
+    if opened.may_skip:
         notice(
             "A process did not end well: observations that it may have decided about, and whose decisions are not in "
-            "the store, are passed over."
+            "the store, are skipped."
         )
 
 
-def _write(batch: Batch, told: FleetDecisions) -> None:
+def _write(batch: FleetBatch, told: FleetDecisions) -> None:
     lines = []
     scores = [None] * len(told) if told.scores is None else told.scores.tolist()
     readings = zip(batch.streams, batch.times, told.outliers, scores, told.faults, strict=True)

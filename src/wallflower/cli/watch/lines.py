@@ -19,10 +19,10 @@ from wallflower.data import Schema
 from wallflower.data.lines import STDIN, Oddities, Stream, stream
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Ledger
-from wallflower.queries.watch.seasons import Seasons
-from wallflower.query.forms import Question
+from wallflower.queries.watch.seasons import SeasonalBaseline
+from wallflower.query.parameter import Question
 from wallflower.schema.columns import Selection, call_or_refuse, list_names
-from wallflower.streams import Decisions, Watching, watching
+from wallflower.streams import Decisions, OpenWatch, watching
 
 _ASK: Final[Mapping[str, Any]] = {
     "json_lines": Annotated[
@@ -41,7 +41,7 @@ _ASK: Final[Mapping[str, Any]] = {
             rich_help_panel=OUTPUT,
         ),
     ],
-    "state": Annotated[
+    "checkpoint": Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
@@ -50,11 +50,11 @@ _ASK: Final[Mapping[str, Any]] = {
             rich_help_panel=DATA,
         ),
     ],
-    "state_key": Annotated[
+    "checkpoint_key": Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="seal the secret of the state with this key, made by `sensors store-key`",
+            help="seal the secret of the checkpoint with this key, made by `sensors store-key`",
             rich_help_panel=DATA,
         ),
     ],
@@ -62,7 +62,7 @@ _ASK: Final[Mapping[str, Any]] = {
         bool,
         typer.Option(
             "--continue",
-            help="the source goes on where the state ends; default: a pipe goes on, a file starts with observation 1",
+            help="the source continues where the checkpoint ends [default: for a pipe; a file starts at 1]",
             rich_help_panel=DATA,
         ),
     ],
@@ -88,7 +88,11 @@ _ASK: Final[Mapping[str, Any]] = {
     ],
     "renew": Annotated[
         bool,
-        typer.Option("--renew", help="pay again if what the state holds cannot go on", rich_help_panel=DATA),
+        typer.Option(
+            "--renew",
+            help="start and charge a new session if the one in the checkpoint cannot be resumed",
+            rich_help_panel=DATA,
+        ),
     ],
 }
 FLAGS: Final = ("json_lines", "fleet", "goes_on", "renew")
@@ -102,8 +106,8 @@ _TABLE_ONLY: Final = {
     **{name: f"--{name}" for name in READING},
 }
 _STREAM_ONLY: Final = {
-    "state": "--state",
-    "state_key": "--state-key",
+    "checkpoint": "--checkpoint",
+    "checkpoint_key": "--checkpoint-key",
     "goes_on": "--continue",
     "first": "--from",
     "renew": "--renew",
@@ -122,7 +126,7 @@ class QuestionInterruption(PrivacyError):
 
 def ask_options(question: Question) -> Mapping[str, Any]:
     """What may be said besides, if the question can be asked of a stream."""
-    return _ASK if question.streams else {}
+    return _ASK if question.accepts_stream else {}
 
 
 def require_fitting(given: dict[str, Any]) -> None:
@@ -143,9 +147,9 @@ def require_fitting(given: dict[str, Any]) -> None:
     if given["look_ahead"] is not None and not given["fleet"]:
         raise ParameterError("--look-ahead: bounds the clocks of a fleet. Add --fleet, or omit it.")
     for name, words in (("goes_on", "--continue"), ("first", "--from")):
-        if given[name] and given["state"] is None:
+        if given[name] and given["checkpoint"] is None:
             raise ParameterError(
-                f"{words}: goes on from a state, and none is given. Add --state FILE, or leave it out."
+                f"{words}: goes on from a checkpoint, and none is given. Add --checkpoint FILE, or leave it out."
             )
     if given["goes_on"] and given["first"]:
         raise ParameterError("--continue and --from N exclude each other. Leave one out.")
@@ -159,10 +163,12 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
         if fate := decide_fleet(query, given, dataset):
             raise QuestionInterruption(f"Interrupted; {fate}")
         return
-    watch: Watching | None = None
+    watch: OpenWatch | None = None
     try:
         wanted = Selection(names=query.columns or (facts.numbers if facts else ()) or None)
-        found = stream(given["source"], wanted, time=None if query.season is None else query.season.time)
+        found = stream(
+            given["source"], wanted, time=None if query.seasonal_baseline is None else query.seasonal_baseline.time
+        )
         with Ledger.open(given["ledger"]) as ledger:
             watch = _open_watch(query, found, facts, ledger, dataset, given)
             with watch:
@@ -170,7 +176,7 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
         return
     except KeyboardInterrupt:
         pass
-    raise QuestionInterruption(f"Interrupted; {_fate(watch, given['state'])}")
+    raise QuestionInterruption(f"Interrupted; {_fate(watch, given['checkpoint'])}")
 
 
 def fill(given: dict[str, Any]) -> None:
@@ -183,8 +189,8 @@ def fill(given: dict[str, Any]) -> None:
         return
     found = _fetch_baseline(int(said), given) if said.isdigit() else _read_baseline(Path(said))
     stored = found.get("baseline", found)  # a scale with locations has one of its own
-    if "phase" in stored:
-        given["baseline"] = Seasons.of(stored)
+    if "season" in stored:
+        given["baseline"] = SeasonalBaseline.of(stored)
         return
     given["baseline"] = None
     allowed = {name: rival for name, rival in _BASELINE.items() if name in given}
@@ -196,8 +202,10 @@ def fill(given: dict[str, Any]) -> None:
 
 def _open_watch(
     query: Any, found: Stream, facts: Schema | None, ledger: Ledger, dataset: str, given: Mapping[str, Any]
-) -> Watching:
-    own = {name: given[name] for name in ("analyst", "key", "state", "state_key", "renew", "anyway")}
+) -> OpenWatch:
+    own = {
+        name: given[name] for name in ("analyst", "idempotency_key", "checkpoint", "checkpoint_key", "renew", "force")
+    }
     try:
         watch = watching(query, ledger=ledger, dataset=dataset, columns=found.columns, schema=facts, **own)
     except BudgetExhausted:
@@ -212,9 +220,9 @@ def _open_watch(
             "goes on)"
         )
         notice(f"Taken up again after {watch.position:,} decisions; nothing was charged. The source {start}.")
-        if watch.passed_over:
+        if watch.skipped_ahead:
             notice(
-                f"The next {watch.passed_over:,} observations are passed over: a process that did not end well may "
+                f"The next {watch.skipped_ahead:,} observations are skipped: a process that did not end well may "
                 "have told its decisions about them."
             )
     else:
@@ -223,7 +231,7 @@ def _open_watch(
     return watch
 
 
-def _first_number(watch: Watching, given: Mapping[str, Any]) -> int:
+def _first_number(watch: OpenWatch, given: Mapping[str, Any]) -> int:
     """The number of the source's first observation. Lines of a pipe are new unless a number says otherwise: a file can
     be read again from its beginning, a pipe cannot."""
     if given["first"] is not None:
@@ -231,7 +239,7 @@ def _first_number(watch: Watching, given: Mapping[str, Any]) -> int:
     return watch.position + 1 if given["goes_on"] or given["source"] == STDIN else 1
 
 
-def _follow(watch: Watching, found: Stream, following: int) -> None:
+def _follow(watch: OpenWatch, found: Stream, following: int) -> None:
     warned = set[str]()
     try:
         for batch in found.batches:
@@ -241,7 +249,9 @@ def _follow(watch: Watching, found: Stream, following: int) -> None:
             _warn_of_oddities(found.oddities, warned)
             if told.exhausted:
                 _tell(f'{{"observation": {following}, "outlier": null, "exhausted": true}}\n')
-                notice("The watch is exhausted and looks no further. A new one is paid for; with a state, by --renew.")
+                notice(
+                    "The watch is exhausted and looks no further. A new one is paid for; with a checkpoint, by --renew."
+                )
                 return
     finally:
         _count_oddities(found.oddities)
@@ -279,11 +289,11 @@ def _tell(lines: str) -> None:
     sys.stdout.flush()
 
 
-def _fate(watch: Watching | None, state: str | None) -> str:
+def _fate(watch: OpenWatch | None, checkpoint: str | None) -> str:
     if watch is None:
         return "the ledger shows whatever was charged (wallflower ledger list)."
     told = f"{watch.position:,} observations were decided and stay charged (entry {watch.charge})"
-    return f"{told}; the same --state takes it up again." if state else f"{told}."
+    return f"{told}; the same --checkpoint takes it up again." if checkpoint else f"{told}."
 
 
 def _stem(source: str) -> str:

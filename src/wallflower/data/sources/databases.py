@@ -13,21 +13,14 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from wallflower.errors import ParameterError, SourceError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import duckdb as _duck
+from wallflower.machine.heavy import psycopg as _psycopg
+from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.schema.columns import Selection, SourceTable, arrow_of, call_or_refuse, list_names, too_large
-
-if TYPE_CHECKING:
-    import duckdb as _duck
-    import psycopg as _psycopg
-    import pyarrow as _pa
-else:
-    _duck = Lazy("duckdb")
-    _psycopg = Lazy("psycopg")
-    _pa = Lazy("pyarrow")
 
 T = TypeVar("T")
 
@@ -47,14 +40,14 @@ _DUCKDB_MAY: Final[Any] = {
 
 def ask(url: str, wanted: Selection, limit: int) -> SourceTable:
     """What the database at this URL answers to its ?table= or ?sql=."""
-    scheme, place, sql = _parts(url)
-    return _ask_or_refuse(scheme, lambda: _DATABASES[scheme][0](place, sql, wanted, limit))
+    scheme, location, sql = _parts(url)
+    return _ask_or_refuse(scheme, lambda: _DATABASES[scheme][0](location, sql, wanted, limit))
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
     """An answer that is fetched in parts: its columns, how many records it has, what it is called, and the parts, in
-    which only columns that are wanted are looked up. Whoever has it closes the database."""
+    which only columns that are wanted are looked up. The caller closes the database."""
 
     header: list[str]
     rows: int
@@ -64,18 +57,18 @@ class Scan:
 
 def scan(url: str, wanted: Selection, size: int) -> tuple[list[str], int, str | None, Iterator[Any]]:
     """The same, some records at a time: columns, number of records, what it is called, and chunks."""
-    scheme, place, sql = _parts(url)
+    scheme, location, sql = _parts(url)
     with ExitStack() as opened:
-        found = _ask_or_refuse(scheme, lambda: _SCANS[scheme](opened, place, sql, size))
-        chosen = [(name, found.header.index(name)) for name in wanted.choose(found.header)]
+        scan = _ask_or_refuse(scheme, lambda: _SCANS[scheme](opened, location, sql, size))
+        chosen = [(name, scan.header.index(name)) for name in wanted.choose(scan.header)]
         held = opened.pop_all()  # from here on it is open until all is read
 
     def chunks() -> Iterator[Any]:
         with held:
-            while (part := _ask_or_refuse(scheme, lambda: next(found.parts, None))) is not None:
+            while (part := _ask_or_refuse(scheme, lambda: next(scan.parts, None))) is not None:
                 yield _pa.table({name: part(position) for name, position in chosen})
 
-    return [name for name, _ in chosen], found.rows, found.stem, chunks()
+    return [name for name, _ in chosen], scan.rows, scan.stem, chunks()
 
 
 def _scan_duckdb(opened: ExitStack, place: str, sql: str, size: int) -> Scan:

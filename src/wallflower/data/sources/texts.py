@@ -15,12 +15,14 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 
 from wallflower.errors import DataError, SourceError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow as _pa
+from wallflower.machine.heavy import pyarrow_compute as _compute
+from wallflower.machine.heavy import pyarrow_csv as _csv_reader
 from wallflower.schema.columns import (
     EXACT_BELOW,
     Format,
@@ -31,15 +33,6 @@ from wallflower.schema.columns import (
     too_large,
     too_precise,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as _pa
-    import pyarrow.compute as _compute
-    import pyarrow.csv as _csv_reader
-else:
-    _pa = Lazy("pyarrow")
-    _compute = Lazy("pyarrow.compute")
-    _csv_reader = Lazy("pyarrow.csv")
 
 MISSING: Final = ("", "?", "na", "n/a", "nan", "null", "none")
 GUESSED: Final = (".csv", ".tsv", ".jsonl", ".ndjson")  # kinds of files that declare no types
@@ -57,8 +50,8 @@ def name_columns(cells: Sequence[str], where: object, delimiter: str) -> list[st
             f"{where}: the first line must be a header, and this one is blank or has numbers where names should be. "
             "Add a line with the names of the columns."
         )
-    if delimiter and len(header) == 1 and (found := re.search(r"[;\t,|]", header[0])):
-        mark = "tab" if found[0] == "\t" else found[0]
+    if delimiter and len(header) == 1 and (separator := re.search(r"[;\t,|]", header[0])):
+        mark = "tab" if separator[0] == "\t" else separator[0]
         raise DataError(
             f"{where}: its cells are not separated by {delimiter!r}. If they are by {mark!r}, say so "
             f"(--separator {mark!r}, or separator in the schema's file)."
@@ -127,7 +120,7 @@ def _blocks(path: Path, wanted: Selection, ways: dict[str, Any]) -> Iterator[Any
 
 
 def _slices(blocks: Iterator[Any], size: int) -> Iterator[Any]:
-    """The same records, so many at a time."""
+    """Return the same records in parts of that many."""
     held: list[Any] = []
     for block in blocks:
         held.append(block)
@@ -185,14 +178,14 @@ def _words(column: Any) -> Any:
 
 def _kinds_of(column: Any, form: Format) -> list[str]:
     """Of which kinds all of these cells can be, besides text."""
-    words, found = _words(column), []
+    words, parsed = _words(column), []
     if _compute.all(_compute.is_in(words, value_set=text_array(["true", "false", None]))).as_py():
-        found.append("truth")
+        parsed.append("truth")
     try:
         _with_points(words, form).cast(_pa.float64())
     except _pa.ArrowInvalid:
-        return found
-    return [*found, "number"]
+        return parsed
+    return [*parsed, "number"]
 
 
 def _type_as(name: str, column: Any, kind: str, form: Format) -> Any:
@@ -306,7 +299,7 @@ def not_readable(path: Path, error: BaseException) -> SourceError:
     if isinstance(error, PermissionError):
         return not_open(path, error)
     words, advice = next(
-        ((words, advice) for told, words, advice in _FAULTS if told(error)),
+        ((words, advice) for matches, words, advice in _FAULTS if matches(error)),
         ("the file is damaged or is not what its name says", "Write it again"),
     )
     return SourceError(f"{path}: {words}. {advice}; the reader's own message is withheld, it may quote records.")

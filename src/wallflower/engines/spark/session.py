@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from wallflower.engines.scratch import FOLDER
+from wallflower.engines.local import FOLDER
 from wallflower.errors import ParameterError, PrivacyError, SourceError
 from wallflower.machine.lazy import Lazy, is_there
 
@@ -123,7 +123,7 @@ class OwnSession:
             self.session.stop()
         if gateway is not None:
             gateway.shutdown()
-            gateway.proc.stdin.close()  # which Java takes for the end of whoever started it
+            gateway.proc.stdin.close()  # which Java takes for the end of its parent process
             gateway.proc.wait()
             context._gateway = context._jvm = None
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -163,8 +163,8 @@ def _hush(folder: str) -> str:
 @contextmanager
 def _environment(is_local: bool, folder: str) -> Iterator[None]:
     """On this machine, workers run the Python that asks, and a folder that was named for others is not used."""
-    own = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": folder, "SPARK_LOCAL_IP": "127.0.0.1"}
-    wanted = own if is_local else {}
+    environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": folder, "SPARK_LOCAL_IP": "127.0.0.1"}
+    wanted = environment if is_local else {}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

@@ -12,23 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wallflower.engines import Cells, ChunkTask, Codes, Floats, Task
-from wallflower.engines.bundles import bundle, bundle_cells, unbundle, unbundle_cells
-from wallflower.engines.order import sort_block
-from wallflower.engines.tiling import Ints, Tiling
+from wallflower.engines.engine import Cells, ChunkTask, Codes, Floats, Given, Task
+from wallflower.engines.local import Ints, Tiling, sort_block
 from wallflower.errors import DataError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.machine.version import VERSION
 from wallflower.progress import one_core
-
-if TYPE_CHECKING:
-    import pyarrow as _pa
-else:
-    _pa = Lazy("pyarrow")
 
 T = TypeVar("T")
 
@@ -62,7 +56,7 @@ def guard(call: Callable[[], T]) -> T:
 
 
 def _forget_archives() -> None:
-    """Before each task Spark tells Python to look at its paths anew, and each reader of an archive, one for every
+    """Before each task Spark tells Python to look at its paths again, and each reader of an archive, one for every
     package in Spark's own, then reads all its names again: a fifth of a second. One that is forgotten does not, and is
     made from what is known of the archive when something is imported."""
     for path, reader in list(sys.path_importer_cache.items()):
@@ -102,7 +96,7 @@ def _chunks(batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         if batch.num_rows:
             held.append(batch)
-        if sum(each.num_rows for each in held) >= CHUNK:
+        if sum(batch.num_rows for batch in held) >= CHUNK:
             yield _pa.Table.from_batches(held)
             held = []
     if held:
@@ -144,9 +138,9 @@ class Dealer:
         values = self.shape(_cells(parcel, self.columns, 1))
         tile = tiling.assign(values, start)
         order = np.argsort(tile, kind="stable")
-        values, found = values[order], np.unique(tile)
-        edges = np.searchsorted(tile[order], np.append(found, tiling.tiles)).tolist()
-        return [(int(t), values[a:b].tobytes()) for t, (a, b) in zip(found, pairwise(edges), strict=True)]
+        values, tiles = values[order], np.unique(tile)
+        edges = np.searchsorted(tile[order], np.append(tiles, tiling.tiles)).tolist()
+        return [(int(t), values[a:b].tobytes()) for t, (a, b) in zip(tiles, pairwise(edges), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,5 +237,48 @@ def write_plan(tiling: Tiling) -> bytes:
 
 def read_plan(message: bytes) -> Tiling:
     """The cuts again."""
-    told = unbundle(message)
-    return Tiling(int(told["depth"]), told["column"], told["value"], told["first"])
+    arguments = unbundle(message)
+    return Tiling(int(arguments["depth"]), arguments["column"], arguments["value"], arguments["first"])
+
+
+def bundle(arrays: Given) -> bytes:
+    """Arrays by name, each with its own type and shape, as one message.
+
+    >>> {name: array.tolist() for name, array in unbundle(bundle({"a": np.eye(2), "b": np.array(7)})).items()}
+    {'a': [[1.0, 0.0], [0.0, 1.0]], 'b': 7}
+    """
+    kept = [np.asarray(array) for array in arrays.values()]
+    batch = _pa.record_batch(
+        {
+            "name": _pa.array(list(arrays), _pa.string()),
+            "kind": _pa.array([array.dtype.str for array in kept], _pa.string()),
+            "shape": _pa.array([array.shape for array in kept], _pa.list_(_pa.int64())),
+            "cells": _pa.array([array.tobytes() for array in kept], _pa.large_binary()),
+        }
+    )
+    sink = _pa.BufferOutputStream()
+    with _pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    message: bytes = sink.getvalue().to_pybytes()
+    return message
+
+
+def unbundle(message: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a message. They are copies: compiled loops know no arrays that cannot be written to."""
+    with _pa.ipc.open_stream(message) as stream:
+        (batch,) = stream
+    kinds, shapes = batch["kind"].to_pylist(), batch["shape"].to_pylist()
+    return {
+        name: np.frombuffer(cells.as_buffer(), dtype=kind).reshape(shape).copy()
+        for name, kind, shape, cells in zip(batch["name"].to_pylist(), kinds, shapes, batch["cells"], strict=True)
+    }
+
+
+def bundle_cells(cells: Cells) -> bytes:
+    """Columns of some records."""
+    return bundle({str(index): column for index, column in enumerate(cells)})
+
+
+def unbundle_cells(message: bytes) -> Cells:
+    """The columns again, in order."""
+    return list(unbundle(message).values())

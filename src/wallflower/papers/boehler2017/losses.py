@@ -12,8 +12,7 @@ from typing import Final
 from wallflower.papers.boehler2017.modes import EPSILONS, Run
 from wallflower.papers.data.readings import SensorStream
 from wallflower.papers.page import Section, Sheet
-from wallflower.sensors.perturbation import columns_losses, planar_losses
-from wallflower.sensors.protocol.batches import diameter
+from wallflower.sensors.perturbation import columns_losses, diagonal, planar_losses
 
 EPSILON: Final = EPSILONS[0]
 
@@ -67,7 +66,7 @@ def constants(streams: Sequence[SensorStream]) -> Section:
 def _loss_row(each: PricedStream) -> tuple[str | float, ...]:
     stream = each.stream
     ranges, count = stream.ranges, len(stream.columns)
-    total, across = count * Fraction(EPSILON), diameter(ranges)
+    total, across = count * Fraction(EPSILON), diagonal(ranges)
     normal, far = columns_losses(ranges, [EPSILON] * count, stream.widths)
     _, far_planar = planar_losses(across, total, stream.widths)
     in_columns = math.sqrt(2 * sum(float(usual) ** 2 for usual in ranges)) / float(EPSILON)
@@ -80,6 +79,6 @@ def _loss_row(each: PricedStream) -> tuple[str | float, ...]:
 def _constants(stream: SensorStream) -> list[tuple[str | float, ...]]:
     shared = [float(length) for length in (stream.threshold, stream.bound, stream.ring, stream.width)]
     return [
-        (stream.name, c.name, *(float(each) for each in (c.center, c.scale, c.range, c.low, c.high)), *shared)
+        (stream.name, c.name, *(float(each) for each in (c.centre, c.scale, c.range, c.low, c.high)), *shared)
         for c in stream.columns
     ]

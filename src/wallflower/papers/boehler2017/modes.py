@@ -14,10 +14,10 @@ from wallflower.papers.data.readings import BITS, NEIGHBOURS, RADIUS, STEP, Sens
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.facts import printed_facts
 from wallflower.papers.methods import NOT_PRIVATE, CurveLabel
-from wallflower.sensors import comparison, grid, perturbation
-from wallflower.sensors.correction import GAPS, correct
-from wallflower.sensors.dbscan import outside
-from wallflower.sensors.protocol.batches import diameter
+from wallflower.sensors import comparison, perturbation
+from wallflower.sensors.correction import GAPS, correct, flag_by_rings, ring_numbers
+from wallflower.sensors.detectors import outside_biggest_cluster
+from wallflower.sensors.perturbation import diagonal
 from wallflower.synthetic import Flags, Ints
 
 FACTS: Final = printed_facts("boehler2017")
@@ -82,13 +82,13 @@ def perturb_points(stream: SensorStream, points: Ints, noise: str, epsilon: str)
     ranges, count = stream.ranges, len(stream.columns)
     drawn: dict[str, Any] = {"step": STEP, "noise": system_noise()}
     if noise == "columns":
-        return perturbation.columns(points, ranges=ranges, epsilons=[epsilon] * count, **drawn)
-    return perturbation.planar(points, diameter=diameter(ranges), epsilon=count * Fraction(epsilon), **drawn)
+        return perturbation.add_column_noise(points, ranges=ranges, epsilons=[epsilon] * count, **drawn)
+    return perturbation.add_planar_noise(points, diameter=diagonal(ranges), epsilon=count * Fraction(epsilon), **drawn)
 
 
 def presumed_outliers(readings: Ints) -> Flags:
     """The outliers of DBSCAN: all that is outside the biggest cluster."""
-    return outside(readings * float(STEP), RADIUS, NEIGHBOURS)
+    return outside_biggest_cluster(readings * float(STEP), RADIUS, NEIGHBOURS)
 
 
 def run(stream: SensorStream, noise: str, epsilon: str) -> Run:
@@ -100,7 +100,7 @@ def run(stream: SensorStream, noise: str, epsilon: str) -> Run:
     found = {gap: correct(distances, moved, np.flatnonzero(alone), _width(stream), gap=gap) for gap in GAPS}
     flags = {gap: mark(stream, each.output) for gap, each in found.items()}
     ring = steps(stream.ring)
-    flags |= {"alone": alone, "grid": grid.flags(moved, grid.bins(distances, ring), ring, steps(stream.bound))}
+    flags |= {"alone": alone, "grid": flag_by_rings(moved, ring_numbers(distances, ring), ring, steps(stream.bound))}
     return Run(
         tallies={mode: tally(each, stream.truth) for mode, each in flags.items()},
         hits=int(stream.truth[alone].sum()),

@@ -25,7 +25,7 @@ from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.page import Section, Sheet
 from wallflower.sensors import perturbation
 from wallflower.sensors.correction import correct
-from wallflower.sensors.dbscan import outside
+from wallflower.sensors.detectors import outside_biggest_cluster
 
 LOW, MIDDLE, HIGH = EPSILONS
 SEPARATED: Final = SEPARATIONS[2:]  # those the text calls 220 and more
@@ -148,7 +148,8 @@ def _tallies(points: int) -> dict[Choice, dict[Cell, Tally]]:
             seen = perturb_points(stream, stream.points, "columns", epsilon)
             distances, moved = perturbation.distances(seen, [0, 0]), perturbation.d_diff(stream.points, seen, [0, 0])
             presumed = {
-                pair: np.flatnonzero(outside(seen * float(STEP), *pair)) for pair in {choice[:2] for choice in CHOICES}
+                pair: np.flatnonzero(outside_biggest_cluster(seen * float(STEP), *pair))
+                for pair in {choice[:2] for choice in CHOICES}
             }
             for choice in CHOICES:
                 width = float(choice[2] / stream.columns[0].scale / STEP)

@@ -12,8 +12,8 @@ import numpy as np
 from wallflower.papers.boehler2017.modes import FACTS, perturb_points, presumed_outliers, threshold
 from wallflower.papers.data.readings import BITS, STEP, make_stream, steps
 from wallflower.papers.page import Section, Sheet
-from wallflower.sensors import comparison, grid, perturbation
-from wallflower.sensors.correction import correct
+from wallflower.sensors import comparison, perturbation
+from wallflower.sensors.correction import correct, flag_by_rings, ring_numbers
 
 SEPARATION: Final = 220
 EPSILON: Final = "0.1"
@@ -52,7 +52,7 @@ def _phases(points: int) -> dict[str, tuple[str, Callable[[], Any], str]]:
     seen = perturb_points(stream, placed, "columns", EPSILON)
     distances, moved = perturbation.distances(seen, CENTRE), perturbation.d_diff(placed, seen, CENTRE)
     places, width, ring = np.flatnonzero(presumed_outliers(seen)), float(stream.width / STEP), steps(stream.ring)
-    bins, scores = grid.bins(distances, ring), perturbation.scores(placed, CENTRE, stream.unit, BITS)
+    bins, scores = ring_numbers(distances, ring), perturbation.scores(placed, CENTRE, stream.unit, BITS)
     mine, yours = comparison.deal(scores, BITS)
     shares = [comparison.evaluate(party, keys, threshold(stream)) for party, keys in ((0, mine), (1, yours))]
     return {
@@ -62,8 +62,8 @@ def _phases(points: int) -> dict[str, tuple[str, Callable[[], Any], str]]:
         "d_diff (paper, grid)": ("device", lambda: perturbation.d_diff(placed, seen, CENTRE), UNKNOWN),
         "DBSCAN (paper)": ("analyst", lambda: presumed_outliers(seen), UNKNOWN),
         CORRECTION: ("both servers", lambda: correct(distances, moved, places, width), PAPER.value),
-        "rings (grid)": ("analyst", lambda: grid.bins(perturbation.distances(seen, CENTRE), ring), UNKNOWN),
-        "flags (grid)": ("correction server", lambda: grid.flags(moved, bins, ring, steps(stream.bound)), UNKNOWN),
+        "rings (grid)": ("analyst", lambda: ring_numbers(perturbation.distances(seen, CENTRE), ring), UNKNOWN),
+        "flags (grid)": ("correction server", lambda: flag_by_rings(moved, bins, ring, steps(stream.bound)), UNKNOWN),
         "key generation (exact)": ("device", lambda: comparison.deal(scores, BITS), UNKNOWN),
         "evaluation (exact)": ("each server", lambda: comparison.evaluate(0, mine, threshold(stream)), UNKNOWN),
         "opening (exact)": ("owner", lambda: comparison.open_flags(*shares), UNKNOWN),

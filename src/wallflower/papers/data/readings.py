@@ -11,23 +11,17 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from wallflower.errors import SourceError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow_csv as _csv
+from wallflower.machine.heavy import pyarrow_parquet as _parquet
 from wallflower.papers.data.tables import find_file
 from wallflower.sensors import perturbation
 from wallflower.sensors.parameters import Column
 from wallflower.synthetic import Flags, Floats, Ints, pick_rows, push_outliers
-
-if TYPE_CHECKING:
-    import pyarrow.csv as _csv
-    import pyarrow.parquet as _parquet
-else:
-    _csv = Lazy("pyarrow.csv")
-    _parquet = Lazy("pyarrow.parquet")
 
 STEP: Final = Fraction(1, 4096)  # of the grid that readings are put on, in scaled units
 BITS: Final = 16
@@ -83,10 +77,10 @@ class SensorStream:
         own = self.columns
         return perturbation.clip(
             self.values,
-            mean=[float(column.center) for column in own],
+            mean=[float(column.centre) for column in own],
             deviation=[float(column.scale) for column in own],
-            low=[float((column.low - column.center) / column.scale) for column in own],
-            high=[float((column.high - column.center) / column.scale) for column in own],
+            low=[float((column.low - column.centre) / column.scale) for column in own],
+            high=[float((column.high - column.centre) / column.scale) for column in own],
             step=STEP,
         )
 
@@ -102,7 +96,7 @@ class SensorStream:
     @property
     def unit(self) -> int:
         """How many steps a score counts in: the least power of two with which the corners of the box fit."""
-        reach = max(max(c.high - c.center, c.center - c.low) / c.scale for c in self.columns)
+        reach = max(max(c.high - c.centre, c.centre - c.low) / c.scale for c in self.columns)
         corner = float(reach / STEP) * math.sqrt(len(self.columns))
         return int(2 ** max(0, math.ceil(math.log2(corner / (2 ** (BITS - 1) - 1)))))
 
@@ -117,7 +111,7 @@ def make_stream(separation: int, points: int, seed: int) -> SensorStream:
     values, truth = push_outliers(points, float(separation), seed=seed)
     deviation, usual = map(Fraction, GENERATOR[separation])
     edge = Fraction(separation + MARGIN)
-    column = {"center": Fraction(), "scale": deviation, "range": usual, "low": -edge, "high": edge}
+    column = {"centre": Fraction(), "scale": deviation, "range": usual, "low": -edge, "high": edge}
     return SensorStream(
         name=f"separation {separation}",
         columns=(Column(name="x", **column), Column(name="y", **column)),
@@ -146,7 +140,7 @@ def meters() -> list[SensorStream]:
     """
     table = _parquet.read_table(find_file("smart_meter10/smart_meter10.parquet"))
     values, most = _hours(table)
-    column = {"center": Fraction("0.25"), "scale": Fraction("0.4"), "range": Fraction("0.95")}
+    column = {"centre": Fraction("0.25"), "scale": Fraction("0.4"), "range": Fraction("0.95")}
     box = {"low": Fraction(), "high": Fraction(15)}
     recorded = SensorStream(
         name=UNLABELLED,
@@ -179,7 +173,7 @@ def _round(length: Fraction) -> Fraction:
 
 def _mote(which: int, values: Floats, events: Flags) -> SensorStream:
     columns = tuple(
-        Column(name=name, center=Fraction(c), scale=Fraction(s), range=Fraction(r), low=Fraction(lo), high=Fraction(hi))
+        Column(name=name, centre=Fraction(c), scale=Fraction(s), range=Fraction(r), low=Fraction(lo), high=Fraction(hi))
         for (name, (lo, hi)), (c, s, r) in zip(BOXES.items(), MOTES[which], strict=True)
     )
     return SensorStream(
@@ -214,7 +208,7 @@ def _with_faults(recorded: SensorStream) -> SensorStream:
     values, (low, high) = recorded.values.copy(), FAULT
     for column in (0, 1):
         values[truth, column] = low + (high - low) * pick_rows(few, few, SEED + 1 + column) / few
-    scale, centre = (float(each) for each in (recorded.columns[0].scale, recorded.columns[0].center))
+    scale, centre = (float(each) for each in (recorded.columns[0].scale, recorded.columns[0].centre))
     usual, fault = ((end - centre) * math.sqrt(2) / scale for end in (FUSE, low))  # where both halves are at the end
     inner, outer = Fraction(math.ceil(64 * usual), 64), Fraction(math.floor(64 * fault), 64)
     return replace(

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow_parquet as _parquet
 from wallflower.papers.data.tables import find_file
 from wallflower.synthetic import Floats, Ints, salaries
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as _parquet
-else:
-    _parquet = Lazy("pyarrow.parquet")
 
 Values = Mapping[str, tuple[Any, ...]]  # of every attribute, in the order of contexts
 
@@ -75,7 +70,7 @@ FEWER_HOMICIDES: Final[Values] = {
     "state_abbr": ("AZ", "CO", "WA"),
     "weapon": HOMICIDES["weapon"],
 }
-LEAST: Final = 100_000.0  # incomes above this are public
+MIN_PUBLIC_SALARY: Final = 100_000.0  # incomes above this are public
 UNKNOWN: Final = 999  # an age
 SECOND: Final = " / "  # before a second language, or a second office
 
@@ -100,9 +95,9 @@ class Register:
 def ontario(values: Values = SALARIES) -> Register:
     """Public salaries of Ontario by title, employer and year; only those above 100,000 dollars."""
     metric = "Salary Paid"
-    kept = [("Calendar Year", "in", values["Calendar Year"]), (metric, ">", LEAST)]
+    kept = [("Calendar Year", "in", values["Calendar Year"]), (metric, ">", MIN_PUBLIC_SALARY)]
     table = _read_table("ontario_salary/ontario_salary_1996_2013.parquet", [*values, metric], kept)
-    return _register("Ontario salaries", table, values, metric, (LEAST, 300_000.0), most=52_000)
+    return _register("Ontario salaries", table, values, metric, (MIN_PUBLIC_SALARY, 300_000.0), most=52_000)
 
 
 def homicides(values: Values = HOMICIDES) -> Register:

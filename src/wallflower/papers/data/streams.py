@@ -10,20 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import SourceError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow_csv as _csv
 from wallflower.neighbours.pairs import Floats
 from wallflower.papers.data.tables import find_file
-
-if TYPE_CHECKING:
-    import pyarrow.csv as _csv
-else:
-    _csv = Lazy("pyarrow.csv")
 
 Bools = NDArray[np.bool_]
 

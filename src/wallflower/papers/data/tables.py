@@ -14,23 +14,18 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from wallflower.demo import MALIGNANT, REFERENCE
 from wallflower.errors import SourceError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import sklearn_datasets as _sklearn
 from wallflower.neighbours.pairs import Floats
 from wallflower.papers import DATA_FOLDER
 from wallflower.papers.facts import printed_table
 from wallflower.queries.count.exact import count_outliers
 from wallflower.synthetic import mixture, synthetic1, synthetic2
-
-if TYPE_CHECKING:
-    import sklearn.datasets as _sklearn
-else:
-    _sklearn = Lazy("sklearn.datasets")
 
 # [Oka15] removes "fnlwgt" and "category", which is no column of the table, and does not name the seven that remain.
 # These are the five other numbers, and the two columns with the fewest values, each as 1 for its most frequent value.

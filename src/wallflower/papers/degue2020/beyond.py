@@ -20,7 +20,7 @@ from wallflower.papers.degue2020.outlierdetect import (
 )
 from wallflower.papers.page import Section, Sheet
 from wallflower.papers.panels import Curve, Panel, Spots
-from wallflower.queries.watch.rates import Mechanism, rates, roc, run_interval, staircase_at, true_positive_at
+from wallflower.queries.watch.forecast.rates import Mechanism, rates, roc, run_interval, staircase_at, true_positive_at
 
 NO_GUARANTEE: Final = "NO GUARANTEE BEFOREHAND"
 EPSILONS: Final = ("0.1", "0.2", "0.5", "1", "2", "5", "10")

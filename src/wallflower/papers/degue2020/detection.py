@@ -24,7 +24,7 @@ from wallflower.papers.page import Section, Sheet
 from wallflower.papers.panels import Curve, Panel
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.gauge import Gauge
+from wallflower.queries.watch.statistics import Statistic
 
 ALARMS: Final = 0.05
 LOSSES: Final = ("0.1", "0.5", "1", "2")
@@ -112,7 +112,7 @@ class Row:
 def judge_stream(stream: Stream, runs: int) -> list[Row]:
     """The stream under both protections: all of an entry, and a change of it."""
     whole = _watch(stream, None, 0.0, LOSSES[0])
-    gauge = whole.gauge(stream.values.shape[1])
+    gauge = whole.statistic_on(stream.values.shape[1])
     past, now = (gauge.measure(values).astype(np.float64) * gauge.step for values in (stream.history, stream.values))
     plain = np.abs(now) >= lowest(np.abs(past), lambda beyond: beyond >= 0, float(np.abs(past).max()))
     truth = plain if stream.labels is None else stream.labels
@@ -121,7 +121,7 @@ def judge_stream(stream: Stream, runs: int) -> list[Row]:
         known[name] = _tally_highest(partial(scores, stream, past, now), truth, int(plain.sum()))
     rows = []
     for protects, change in ((stream.whole, None), (stream.part, stream.change)):
-        own = _watch(stream, change, 0.0, LOSSES[0]).gauge(stream.values.shape[1])
+        own = _watch(stream, change, 0.0, LOSSES[0]).statistic_on(stream.values.shape[1])
         private = {f"E={loss}": _private(stream, change, own, truth, loss, runs) for loss in LOSSES}
         rows.append(
             Row(
@@ -129,7 +129,7 @@ def judge_stream(stream: Stream, runs: int) -> list[Row]:
                 name=stream.name,
                 protects=protects,
                 judged_by="the threshold" if stream.labels is None else "labels",
-                ratio=own.move * own.step / float(past.std()),
+                ratio=own.sensitivity * own.step / float(past.std()),
                 tallies=known | private,
             )
         )
@@ -179,9 +179,9 @@ def _watch(stream: Stream, change: float | None, threshold: float, loss: str) ->
     return Watch(threshold=threshold, statistic=stream.statistic, change=change, loss=Loss(loss), **stream.public)
 
 
-def _private(stream: Stream, change: float | None, gauge: Gauge, truth: Bools, loss: str, runs: int) -> Tally:
+def _private(stream: Stream, change: float | None, gauge: Statistic, truth: Bools, loss: str, runs: int) -> Tally:
     past = np.abs(gauge.measure(stream.history)) * gauge.step
-    query = _watch(stream, change, setting(past, gauge.move * gauge.step, float(loss)), loss)
+    query = _watch(stream, change, setting(past, gauge.sensitivity * gauge.step, float(loss)), loss)
     points = Points.from_array(stream.values)
     return reduce(Tally.__add__, (_tally(flags(query, points), truth) for _ in range(runs)))
 

@@ -27,8 +27,8 @@ from wallflower.papers.degue2020.outlierdetect import (
 )
 from wallflower.papers.page import Section, Sheet
 from wallflower.papers.panels import Curve, Panel, Spots
-from wallflower.queries.watch.detectors import FINEST
-from wallflower.queries.watch.rates import Mechanism, Rates, rates
+from wallflower.queries.watch.detectors import COARSE_STEPS
+from wallflower.queries.watch.forecast.rates import Mechanism, Rates, rates
 
 NOT_COMPUTABLE: Final = "NOT COMPUTABLE AS PRINTED"
 EPSILONS: Final = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30", "100")
@@ -125,9 +125,9 @@ def figure3(seen: Runs, runs: int) -> Section:
         caption=f"As the paper describes it. Lines are Theorems 2 and 3 in forms that can be computed, points are "
         f"{runs} runs of the released mechanism with {SHORT} observations each, and two standard errors. All "
         "observations of a run share one noisy threshold, so that runs differ. It counts in whole steps of "
-        f"ρ/{FINEST}, so that its threshold is up to one step low: beyond ε={FAITHFUL:g}, where noise is as small, "
-        "that shows. Right: the same on a logarithmic scale, and the printed formulas, where a machine can evaluate "
-        "them.",
+        f"ρ/{COARSE_STEPS}, so that its threshold is up to one step low: beyond ε={FAITHFUL:g}, where noise is "
+        "as small, that shows. Right: the same on a logarithmic scale, and the printed formulas, where a machine can "
+        "evaluate them.",
         sheet=Sheet(heading=("epsilon", *(f"{kind.symbol}{tail}" for kind in KINDS for tail in tails)), rows=rows),
         panels=(
             Panel(title="both errors", along=ticks, curves=lines, across=across, up="P_I, P_II", chance=0.5),

@@ -31,7 +31,7 @@ from wallflower.papers.degue2020.outlierdetect import (
     world,
 )
 from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Comparison
-from wallflower.queries.watch.rates import staircase_at, true_positive_at
+from wallflower.queries.watch.forecast.rates import staircase_at, true_positive_at
 
 SPENT: Final = 1.0  # the loss of one entry at which ways to perturb are compared
 ALLOWED: Final = 0.01  # share of usual observations that is flagged there

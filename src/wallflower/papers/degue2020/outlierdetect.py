@@ -10,26 +10,20 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from wallflower.data import Points
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import scipy_optimize as _optimize
+from wallflower.machine.heavy import scipy_special as _special
 from wallflower.neighbours.pairs import Floats
 from wallflower.papers.degue2020.detection import flags
 from wallflower.papers.facts import printed_facts
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.rates import rates, true_positive_at
+from wallflower.queries.watch.forecast.rates import rates, true_positive_at
 from wallflower.synthetic import mixture
-
-if TYPE_CHECKING:
-    import scipy.optimize as _optimize
-    import scipy.special as _special
-else:
-    _optimize = Lazy("scipy.optimize")
-    _special = Lazy("scipy.special")
 
 FACTS: Final = printed_facts("degue2020")
 ENTRIES: Final = int(FACTS["n"].number)

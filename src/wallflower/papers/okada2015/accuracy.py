@@ -17,12 +17,12 @@ import numpy as np
 from wallflower.mechanisms import Additive, calibrate, smooth_additive
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.noisy_count import GAP, STEP
-from wallflower.neighbours.pairs import plant, squared_reach
+from wallflower.neighbours.pairs import build_tree, squared_reach
 from wallflower.noise import system_noise
 from wallflower.papers.data.tables import Sample, mixture_sample, synthetic1_sample, tumours
 from wallflower.papers.methods import laplace_pace, true_bound
 from wallflower.privacy import Loss
-from wallflower.queries.count import Count
+from wallflower.queries.count.at_radius import OneSidedCount
 from wallflower.queries.count.sensitivity import smooth_bound
 
 DELTA: Final = 1e-6
@@ -89,8 +89,8 @@ def _smooth(sample: Sample, loss: Loss, repetitions: int) -> float:
 
 
 def _extension(slack: int, sample: Sample, loss: Loss, repetitions: int) -> float:
-    query = Count(neighbours=sample.neighbours, radius=sample.radius, loss=loss, slack=slack)
-    tree = plant(sample.values, squared_reach(sample.radius, sample.dimension, normalise=True))
+    query = OneSidedCount(neighbours=sample.neighbours, radius=sample.radius, loss=loss, slack=slack)
+    tree = build_tree(sample.values, squared_reach(sample.radius, sample.dimension, normalise=True))
     extended = sample.n - certify(tree, sample.neighbours, float(slack), GAP).lower
     return _error(sample, extended, query.noise(sample.n, sample.dimension), repetitions)
 

@@ -19,19 +19,23 @@ import numpy as np
 from wallflower.papers.data.registers import Register
 from wallflower.papers.pcor2021.reference import find_outliers, has_file
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Grubbs, Histogram, Lof, Tukey
-from wallflower.queries.explain.draws.direct import GRID, STEPS
-from wallflower.queries.explain.exact import examiner, sweep
-from wallflower.queries.explain.margins import margins
-from wallflower.queries.explain.modes import DOUBTED, REACH, enough, scale_of
-from wallflower.queries.explain.space.cube import Bools, Counts
-from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
+from wallflower.queries.explain.draws.dp import (
+    BASELESS_ODDS,
+    FULL_SCORE,
+    GRID,
+    STEPS,
+    population_scale,
+    sufficient_score,
+)
+from wallflower.queries.explain.exact import margins, sweep
+from wallflower.queries.explain.space.tables import Bools, Counts, RankedTable, rank_table
 from wallflower.synthetic import Floats, Ints, pick_rows
 
 DETECTORS: Final[Mapping[str, Detector]] = {"Grubbs": Grubbs(), "histogram": Histogram(), "LOF": Lof()}
 PROBED: Final = 100  # contexts a record is tried in before all are examined, where that is slow
-SLOW: Final = (Lof, Tukey)
-UNEVEN: Final = (*SLOW, Histogram)  # most records are no outliers, and seeing so takes a while
-MANY: Final = 1 << 16  # contexts; examining more of them with these detectors takes seconds
+SLOW_DETECTORS: Final = (Lof, Tukey)
+UNEVEN: Final = (*SLOW_DETECTORS, Histogram)  # most records are no outliers, and seeing so takes a while
+MAX_QUICK_CONTEXTS: Final = 1 << 16  # contexts; examining more of them with these detectors takes seconds
 DISTANT: Final = (Grubbs, ClampedGrubbs)
 EXTREME: Final = (0.05, 0.95)
 DOUBT: Final = Fraction(1, 10)  # the part of the loss that decides whether to say none
@@ -65,7 +69,7 @@ class Outlier:
     @property
     def is_slow(self) -> bool:
         """Whether it takes seconds to examine all contexts."""
-        return isinstance(self.detector, SLOW) and self.table.space.count > MANY
+        return isinstance(self.detector, SLOW_DETECTORS) and self.table.space.count > MAX_QUICK_CONTEXTS
 
     @property
     def chance(self) -> float:
@@ -118,7 +122,7 @@ def _screen(register: Register, detector: Detector) -> Bools:
 
 
 def _shows(table: RankedTable, detector: Detector, seed: int) -> bool:
-    examine = examiner(table, detector)
+    examine = detector.examine(table)
     return any(
         examine(index)[0] for index in pick_rows(table.space.count, min(PROBED, table.space.count), seed).tolist()
     )
@@ -169,13 +173,13 @@ class Margins:
             valid=float(weights[self.valid].sum()) / total,
             utility=float((weights * self.populations)[self.valid].sum()) / total / largest,
             none=_below(float(self.margins.max()), float(deciding)),
-            is_clear=bool(scores.max() >= GRID * enough(self.contexts, each)),
+            is_clear=bool(scores.max() >= GRID * sufficient_score(self.contexts, each)),
         )
 
     def _scores(self, each: Fraction) -> Floats:
         """The scores in steps of the grid."""
-        cap = REACH * float(enough(self.contexts, each))
-        heights = np.minimum(cap, self.populations / float(scale_of(self.contexts, self.most, each)))
+        cap = FULL_SCORE * float(sufficient_score(self.contexts, each))
+        heights = np.minimum(cap, self.populations / float(population_scale(self.contexts, self.most, each)))
         found: Floats = np.floor(GRID * np.minimum(heights, np.clip(self.margins, -cap, cap)))
         return found
 
@@ -193,6 +197,6 @@ def _valid(table: RankedTable, detector: Detector) -> Bools:
 def _below(margin: float, epsilon: float) -> float:
     """The chance of "none": that the largest margin, with Laplace noise, stays below the threshold of a release."""
     spread = STEPS / epsilon
-    gap = spread * math.log(DOUBTED) - math.floor(GRID * margin)
+    gap = spread * math.log(BASELESS_ODDS) - math.floor(GRID * margin)
     tail = math.exp(-abs(gap) / spread) / 2
     return tail if gap < 0 else 1 - tail

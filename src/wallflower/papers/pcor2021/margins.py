@@ -14,7 +14,7 @@ from wallflower.papers.page import Section, Sheet
 from wallflower.papers.panels import Curve, Panel
 from wallflower.papers.pcor2021.exact import Margins, Private, margins_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, FixedBins, Tukey
-from wallflower.queries.explain.space.ranked_table import rank_table
+from wallflower.queries.explain.space.tables import rank_table
 from wallflower.synthetic import salaries
 
 LOSSES: Final = ("0.1", "0.2", "0.4", "1")

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.papers.data.registers import Register
-from wallflower.queries.explain.detectors import Detector, Grubbs, Histogram, kappas
-from wallflower.queries.explain.space.cube import Bools
+from wallflower.queries.explain.detectors import Detector, Grubbs, Histogram
+from wallflower.queries.explain.detectors.grubbs import kappas
+from wallflower.queries.explain.space.tables import Bools
 from wallflower.synthetic import Floats, Ints
 
-MANY: Final = 1 << 14  # contexts of a whole register; with more of them there is no such file
+MAX_REFERENCE_CONTEXTS: Final = 1 << 14  # contexts of a whole register; with more of them there is no such file
 
 
 def find_outliers(register: Register, detector: Detector) -> Bools:
@@ -32,7 +33,7 @@ def find_outliers(register: Register, detector: Detector) -> Bools:
 
 
 def has_file(register: Register, detector: Detector) -> bool:
-    return type(detector) in FLAGS and math.prod((1 << size) - 1 for size in register.sizes) <= MANY
+    return type(detector) in FLAGS and math.prod((1 << size) - 1 for size in register.sizes) <= MAX_REFERENCE_CONTEXTS
 
 
 def contexts(sizes: tuple[int, ...]) -> Iterator[Bools]:

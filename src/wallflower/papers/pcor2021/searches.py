@@ -12,29 +12,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import scipy_special as _special
 from wallflower.noise import Noise, system_noise, words
 from wallflower.papers.methods import CurveLabel
 from wallflower.papers.pcor2021.exact import Outlier
-from wallflower.queries.explain.draws import walks
-from wallflower.queries.explain.draws.best_first import best_first
-from wallflower.queries.explain.draws.direct import choose
-from wallflower.queries.explain.draws.guided_search import guided_search
+from wallflower.queries.explain.draws import ocdp
+from wallflower.queries.explain.draws.best_first import draw_best_first
+from wallflower.queries.explain.draws.exponential import choose
+from wallflower.queries.explain.draws.ocdp import SEARCHES, ContextScores, guided_search
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Utility
-from wallflower.queries.explain.draws.walks import ContextScores, rate_of
-from wallflower.queries.explain.exact import examiner, parts
-from wallflower.queries.explain.space.blocks import in_blocks
-from wallflower.queries.explain.space.cube import Bools, Counts
+from wallflower.queries.explain.space.cubes import run_in_blocks
+from wallflower.queries.explain.space.tables import Bools, Counts
 from wallflower.synthetic import Floats, Ints
-
-if TYPE_CHECKING:
-    import scipy.special as _special
-else:
-    _special = Lazy("scipy.special")
 
 NOT_DP: Final = "NOT DP"
 WHY: Final = (
@@ -55,7 +48,7 @@ class Ground:
         begun = time.perf_counter()
         self.utility: Utility = Population() if start is None else Overlap(outlier.table.space.bits(start))
         self._known = None if outlier.is_slow else _examine(outlier, self.utility)
-        self._ask = self.utility.score_single(outlier.table, examiner(outlier.table, outlier.detector))
+        self._ask = self.utility.score_single(outlier.table, outlier.detector.examine(outlier.table))
         self.seconds = time.perf_counter() - begun
         self.highest = outlier.highest if start is None else self.examine(start)[1]  # nothing shares more than all
 
@@ -75,7 +68,7 @@ class Ground:
 
     def public_start(self) -> int:
         """The first valid one in an order that is public, or where that is given up an even one: as a release does."""
-        found = walks.first_valid(self.ask())
+        found = ocdp.first_valid(self.ask())
         return self.even_start() if found is None else found
 
 
@@ -90,7 +83,7 @@ def _examine(outlier: Outlier, utility: Utility) -> tuple[Bools, Counts]:
         return valid.copy(), scores.copy()
 
     table = outlier.table
-    found = in_blocks(table.space, utility.score_parts(table, parts(table, outlier.detector)), np.bool_, keep)
+    found = run_in_blocks(table.space, utility.score_parts(table, outlier.detector.sweep(table)), np.bool_, keep)
     valid, scores = zip(*found, strict=True)
     return np.concatenate(valid), np.concatenate(scores)
 
@@ -120,7 +113,7 @@ def _uniform(p: Fraction) -> Find:
     """
 
     def find(ground: Ground, epsilon: Fraction, samples: int) -> Found:
-        rate = rate_of("uniform", epsilon * HALF, utility=ground.utility, samples=samples, top=1)
+        rate = SEARCHES["uniform"].rate(epsilon * HALF, utility=ground.utility, samples=samples, top=1)
         weights = bit_weights(ground.outlier.valid, ground.outlier.table.space.length, p)
         begun = time.perf_counter()
         for _ in range(TRIED):
@@ -166,7 +159,7 @@ def walk_as_printed(
     """Algorithm 3: what a random walk over valid contexts meets is a multiset, so a context met twice counts twice."""
     met = [start]
     while len(met) < samples:
-        beside = list(ask.beside(met[-1]))
+        beside = list(ask.adjacent(met[-1]))
         while beside:
             to = beside.pop(noise.below(len(beside)))
             if ask.score(to) is not None:
@@ -185,7 +178,7 @@ def _walk_search(
     start: Callable[[Ground], int] = Ground.even_start,
 ) -> Find:
     def find(ground: Ground, epsilon: Fraction, samples: int) -> Found:
-        rate = rate_of(name, epsilon * spends, utility=ground.utility, samples=samples, top=1)
+        rate = SEARCHES[name].rate(epsilon * spends, utility=ground.utility, samples=samples, top=1)
         first = start(ground)
         return _time(lambda: step(ground.ask(), start=first, samples=samples, rate=rate, top=1, noise=ground.noise))
 
@@ -195,7 +188,7 @@ def _walk_search(
 def _best_first(ground: Ground, epsilon: Fraction, samples: int) -> Found:
     asked = ground.outlier
     return _time(
-        lambda: best_first(asked.table, asked.detector, ground.utility, rate=epsilon, top=1, noise=ground.noise)[0]
+        lambda: draw_best_first(asked.table, asked.detector, ground.utility, rate=epsilon, top=1, noise=ground.noise)[0]
     )
 
 
@@ -213,17 +206,17 @@ def _search(key: str, label: str, find: Find) -> Search:
 
 UNIFORM: Final = _search("uniform", "Uniform", _uniform(HALF))
 WALK: Final = _search("walk", "Random Walk", _walk_search("walk", walk_as_printed, spends=HALF))
-DFS: Final = _search("dfs", "DFS", _walk_search("dfs", walks.dfs, spends=HALF))
-BFS: Final = _search("bfs", "BFS", _walk_search("bfs", walks.bfs, spends=HALF))
+DFS: Final = _search("dfs", "DFS", _walk_search("dfs", ocdp.dfs, spends=HALF))
+BFS: Final = _search("bfs", "BFS", _walk_search("bfs", ocdp.bfs, spends=HALF))
 OFTEN: Final = _search("uniform_often", "Algorithm 2 with p = 3/4", _uniform(Fraction(3, 4)))
 DISTINCT: Final = _search(
-    "walk_distinct", "random walk, every context once", _walk_search("walk", walks.walk, spends=HALF)
+    "walk_distinct", "random walk, every context once", _walk_search("walk", ocdp.walk, spends=HALF)
 )
-TIGHT: Final = _search("bfs_tight", "breadth first at its true cost", _walk_search("bfs", walks.bfs, spends=WHOLE))
+TIGHT: Final = _search("bfs_tight", "breadth first at its true cost", _walk_search("bfs", ocdp.bfs, spends=WHOLE))
 LARGEST: Final = _search(
     "bfs_public",
     "the same, started in a public order",
-    _walk_search("bfs", walks.bfs, spends=WHOLE, start=Ground.public_start),
+    _walk_search("bfs", ocdp.bfs, spends=WHOLE, start=Ground.public_start),
 )
 LAZY: Final = _search("best_first", "best-first draw", _best_first)
 GUIDED: Final = _search("guided", "guided search", _guided_search)

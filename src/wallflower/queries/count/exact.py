@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from wallflower.neighbours.limits import check_neighbours
-from wallflower.neighbours.pairs import Ints, counts, grow_tree
+from wallflower.neighbours.pairs import Ints, count_neighbours, index_points
 
 
 def degrees(points: ArrayLike, radius: float, *, cap: int | None = None, normalise: bool = True) -> Ints:
@@ -20,9 +20,9 @@ def degrees(points: ArrayLike, radius: float, *, cap: int | None = None, normali
     >>> degrees([[0.0], [0.0], [1.0], [9.0]], 1.0).tolist()
     [2, 2, 2, 0]
     """
-    tree = grow_tree(points, radius, normalise=normalise)
+    tree = index_points(points, radius, normalise=normalise)
     found = np.empty(tree.n, dtype=np.int64)
-    found[tree.order] = counts(tree, tree.n if cap is None else cap)
+    found[tree.order] = count_neighbours(tree, tree.n if cap is None else cap)
     return found
 
 

@@ -14,25 +14,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from wallflower.errors import ParameterError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import scipy_optimize as _optimize
+from wallflower.machine.heavy import scipy_sparse as _sparse
 from wallflower.neighbours.limits import check_neighbours
-from wallflower.neighbours.pairs import MARGIN, Floats, Index, Ints, Tree, counts, grow_tree, lists, plant
-from wallflower.neighbours.programme import SOLVERS
+from wallflower.neighbours.pairs import (
+    BOX_MARGIN,
+    Floats,
+    Index,
+    Ints,
+    Tree,
+    build_tree,
+    count_neighbours,
+    index_points,
+    list_neighbours,
+)
+from wallflower.neighbours.transport import HIGHS_RUNS
 from wallflower.queries.count.cliques import Graph, enlarge, heavy_cliques, in_order
 from wallflower.queries.count.sensitivity import rows
-
-if TYPE_CHECKING:
-    import scipy.optimize as _optimize
-    import scipy.sparse as _sparse
-else:
-    _optimize = Lazy("scipy.optimize")
-    _sparse = Lazy("scipy.sparse")
 
 TOLERANCE: Final = 5e-7
 ROUNDING: Final = 1e-11  # what sums of weights may be off by, as a share of what they are compared with
@@ -61,26 +65,26 @@ def lower_count(
             f"sensitivity: {sensitivity!r} is outside 1 to 1,000,000, 1 left out. With less, one record would move "
             "the bound by more than that by itself; 11 suits most tables."
         )
-    tree = grow_tree(points, radius, normalise=normalise)
+    tree = index_points(points, radius, normalise=normalise)
     return certify_lower(tree, int(neighbours), float(sensitivity), TOLERANCE).lower
 
 
 def certify_lower(tree: Tree, neighbours: int, sensitivity: float, tolerance: float) -> Bounds:
     """Bounds on q_low that differ by at most `tolerance`."""
-    missing = neighbours - counts(tree, neighbours)
-    graph = plant(rows(tree)[missing > 0], joining_reach(tree.reach))
+    missing = neighbours - count_neighbours(tree, neighbours)
+    graph = build_tree(rows(tree)[missing > 0], joining_reach(tree.reach))
     missing = missing[missing > 0][graph.order]
     core = crowded_core(graph, 1.0 / missing, sensitivity - 1.0)
     calm = float(len(missing) - len(core))
     if len(core) == 0:
         return Bounds(calm, calm)
-    bounds = settle(gather(rows(graph)[core], missing[core], graph.reach), sensitivity - 1.0, tolerance)
+    bounds = solve_core(gather(rows(graph)[core], missing[core], graph.reach), sensitivity - 1.0, tolerance)
     return Bounds(calm + bounds.lower, calm + bounds.upper)
 
 
 def joining_reach(reach: float) -> float:
     """The squared distance up to which two records are joined: whatever is near a third one is (Q1)."""
-    return 4.0 * reach * (1 + MARGIN) ** 2
+    return 4.0 * reach * (1 + BOX_MARGIN) ** 2
 
 
 def crowded_core(graph: Tree, weight: Floats, room: float) -> Index:
@@ -103,10 +107,10 @@ def crowded_core(graph: Tree, weight: Floats, room: float) -> Index:
 
 def _surroundings(graph: Tree, who: Index) -> Iterator[tuple[Index, Index]]:
     """All joined pairs of these records, in pieces: who, and whom it is joined to."""
-    found = counts(graph, graph.n, who)
+    found = count_neighbours(graph, graph.n, who)
     piece = np.cumsum(found) // LIST_CELLS
     for some in np.split(np.arange(len(who)), np.flatnonzero(np.diff(piece)) + 1):
-        met, have = lists(graph, max(1, int(found[some].max(initial=1))), who[some])
+        met, have = list_neighbours(graph, max(1, int(found[some].max(initial=1))), who[some])
         yield np.repeat(who[some], have), met[np.arange(met.shape[1]) < have[:, None]]
 
 
@@ -129,7 +133,7 @@ class Core:
 
 def gather(values: Floats, missing: Ints, reach: float) -> Core:
     """The kinds of these outliers."""
-    tree = plant(values, reach)
+    tree = build_tree(values, reach)
     closed = _closed_neighbourhoods(tree)
     names: dict[bytes, int] = {}
     twin = np.array([names.setdefault(mine.tobytes(), len(names)) for mine in closed])
@@ -154,7 +158,7 @@ def _closed_neighbourhoods(graph: Tree) -> list[Ints]:
 # The programme
 
 
-def settle(core: Core, room: float, tolerance: float) -> Bounds:
+def solve_core(core: Core, room: float, tolerance: float) -> Bounds:
     """Bounds on the largest sum of shares of the core. Every turn adds a clique that was too heavy, or ends (Q3)."""
     share, upper = core.size, float(core.size.sum())
     spare = tolerance / (4 * upper)  # shares that all cliques have room for but for this part are lowered by it
@@ -194,7 +198,7 @@ def _solve(core: Core, cuts: list[Ints], room: float, tolerance: float) -> tuple
     """Shares that these cliques have room for, and a bound that exceeds their sum by at most `tolerance`."""
     packing = _Packing(_incidence(core, cuts), core.size, room)
     prices = np.zeros(len(cuts))
-    for method, options in SOLVERS:
+    for method, options in HIGHS_RUNS:
         share, prices = _highs(packing, method, options)
         if packing.bound(prices) - share.sum() <= tolerance:
             return share, packing.bound(prices)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import ParameterError
 from wallflower.machine.jit import kernel
 from wallflower.neighbours.limits import check_neighbours, global_bound, kissing_number, rounding_bound
-from wallflower.neighbours.pairs import MARGIN, Floats, Ints, Tree, counts, grow_tree, plant
+from wallflower.neighbours.pairs import BOX_MARGIN, Floats, Ints, Tree, build_tree, count_neighbours, index_points
 
 __all__ = [
     "global_bound",
@@ -46,14 +46,14 @@ def local_bounds(points: ArrayLike, radius: float, neighbours: int, *, upto: int
     check_neighbours(neighbours)
     if upto < 0:
         raise ParameterError(f"upto: {upto!r} is negative; pass the largest number of replacements wanted.")
-    tree = grow_tree(points, radius, normalise=normalise)
+    tree = index_points(points, radius, normalise=normalise)
     ladder = _Ladder(tree, neighbours, upto, global_bound(*_facts(tree), neighbours), _EXACT)
     return [ladder.bound(t) for t in range(upto + 1)]
 
 
 def smooth_bound(points: ArrayLike, radius: float, neighbours: int, *, beta: float, normalise: bool = True) -> float:
     """The beta-smooth upper bound on the local sensitivity of the count, in real arithmetic (S)."""
-    tree = grow_tree(points, radius, normalise=normalise)
+    tree = index_points(points, radius, normalise=normalise)
     return _climb(tree, neighbours, beta, global_bound(*_facts(tree), neighbours), _EXACT)
 
 
@@ -61,7 +61,7 @@ def rounded_smooth_bound(
     points: ArrayLike, radius: float, neighbours: int, *, beta: float, normalise: bool = True
 ) -> float:
     """`smooth_bound` from rounded distances alone, no angles: what a release may use (S)."""
-    tree = grow_tree(points, radius, normalise=normalise)
+    tree = index_points(points, radius, normalise=normalise)
     return _climb(tree, neighbours, beta, rounding_bound(*_facts(tree), neighbours), _BY_PAIRS)
 
 
@@ -91,7 +91,7 @@ class _Ladder:
     def __init__(self, tree: Tree, neighbours: int, upto: int, highest: int, covers: Mapping[int, str]) -> None:
         self.highest = highest
         self.upto = min(upto, tree.n)
-        degree = counts(tree, neighbours + self.upto + 1)
+        degree = count_neighbours(tree, neighbours + self.upto + 1)
         self.steps = [np.abs(degree - level) for level in (neighbours, neighbours - 1)]
         band = np.flatnonzero(np.minimum(*self.steps) <= self.upto)
         self.steps = [step[band] for step in self.steps]
@@ -115,7 +115,7 @@ class _Cover:
 
     def __init__(self, values: Floats, tree: Tree, covers: Mapping[int, str]) -> None:
         self.values = values
-        self.reach = tree.reach * (1 + MARGIN) ** 2
+        self.reach = tree.reach * (1 + BOX_MARGIN) ** 2
         self.doubled = 4.0 * self.reach
         name = covers.get(values.shape[1], "peel" if tree.n <= PEEL_LIMIT else "rank")
         self.method = {"window": self._window, "sweep": self._sweep, "peel": self._peel, "rank": self._rank}[name]
@@ -135,7 +135,7 @@ class _Cover:
         return peel(self.beside[np.ix_(members, members)])
 
     def _rank(self, members: Ints, enough: int) -> int:
-        beside = np.sort(counts(plant(self.values[members], self.doubled), enough) + 1)[::-1]
+        beside = np.sort(count_neighbours(build_tree(self.values[members], self.doubled), enough) + 1)[::-1]
         return int(np.count_nonzero(beside >= np.arange(1, len(beside) + 1)))
 
 

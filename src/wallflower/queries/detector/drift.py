@@ -8,23 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wallflower.errors import DataError
-from wallflower.machine.lazy import Lazy
-
-if TYPE_CHECKING:
-    import scipy.special as _special
-else:
-    _special = Lazy("scipy.special")
+from wallflower.machine.heavy import scipy_special as _special
 
 DOUBT: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """Of so many records so many are flagged; the share of those to come is in `interval`, the fitted one in
-    `expected`, each with 95 %. None is expected where no share was wanted."""
+    """Flags of a batch: `interval` holds the flag rate of records to come, `expected` that of the fitted ones,
+    with 95 % confidence each. `expected` is None if the detector was fitted without a contamination."""
 
     records: int
     flagged: int
@@ -37,24 +32,24 @@ class Drift:
 
     @property
     def has_drifted(self) -> bool:
-        """Whether the two do not meet."""
+        """Whether the intervals do not overlap."""
         return self.expected is not None and not (
             self.interval[0] <= self.expected[1] and self.expected[0] <= self.interval[1]
         )
 
     @property
-    def words(self) -> str:
-        """What was found, as a sentence."""
+    def text(self) -> str:
+        """The comparison, as a sentence."""
         low, high = self.interval
-        told = (
+        counts = (
             f"{self.flagged:,} of {self.records:,} records are flagged, {self.share:.3%} (95 % interval {low:.3%} to "
         )
         if self.expected is None:
-            return f"{told}{high:.3%})."
+            return f"{counts}{high:.3%})."
         least, most = self.expected
         verdict = "more" if low > most else "fewer" if high < least else "not distinguishable from"
         than = "" if verdict.startswith("not") else " than"
-        return f"{told}{high:.3%}): {verdict}{than} the {least:.3%} to {most:.3%} of the fitted ones."
+        return f"{counts}{high:.3%}): {verdict}{than} the {least:.3%} to {most:.3%} of the fitted ones."
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -68,7 +63,7 @@ class Drift:
 
 
 def drift_of(records: int, flagged: int, *, wanted: Fraction | None, miss: float) -> Drift:
-    """What so many flags say, where this share was wanted."""
+    """Compare the flag rate of a batch with the rate that was wanted."""
     if not records:
         raise DataError("drift: there are no records to compare. Pass some.")
     expected = None if wanted is None else (max(0.0, float(wanted) - miss), min(1.0, float(wanted) + miss))
@@ -76,7 +71,7 @@ def drift_of(records: int, flagged: int, *, wanted: Fraction | None, miss: float
 
 
 def exact_interval(hits: int, of: int) -> tuple[float, float]:
-    """Between what a share lies, with 95 % [CP34].
+    """Return the exact 95 % confidence interval of a share [CP34].
 
     >>> [round(end, 4) for end in exact_interval(0, 100)], [round(end, 4) for end in exact_interval(50, 100)]
     ([0.0, 0.0362], [0.3983, 0.6017])

@@ -22,8 +22,8 @@ def exact_scores(records: Sequence[Sequence[float]], grids: Sequence[Grid], floo
         counts = Counter(cells)
         logs = {cell: math.log(max(count, floor)) for cell, count in counts.items()}
         base = sum(counts[cell] * logs[cell] for cell in counts) / len(records)
-        for place, cell in enumerate(cells):
-            totals[place] += base - logs[cell]
+        for at, cell in enumerate(cells):
+            totals[at] += base - logs[cell]
     return [total / len(grids) for total in totals]
 
 
@@ -31,6 +31,6 @@ def _cell(record: Sequence[float], grid: Grid) -> tuple[int, int]:
     """Row and column, each from 0 to 15."""
     sides = []
     for column, width, offset in zip(grid.columns, grid.widths, grid.offsets, strict=True):
-        place = record[column] / width + offset
-        sides.append(math.floor(place) % SIDE if math.isfinite(place) else 0)
+        position = record[column] / width + offset
+        sides.append(math.floor(position) % SIDE if math.isfinite(position) else 0)
     return sides[0], sides[1]

@@ -1,7 +1,7 @@
 """How many records of each group does a detector flag?
 
 Given a detector that was released, the group of a record and whether it is flagged are functions of the record alone.
-Every group of the public domain is told, empty ones too: how many are flagged, and how many are not.
+Every group of the public domain is released, empty ones too: how many are flagged, and how many are not.
 
 Released    two whole numbers for every group            Neighbours  replace one record, N public
 Guarantee   pure ε-DP                                     Arithmetic  whole-number counts, discrete Laplace
@@ -19,37 +19,38 @@ from typing import Any, ClassVar, Final, Self
 
 from wallflower.data import Table, TiledTable, load
 from wallflower.data.cells import group_labels
+from wallflower.drawing.picture import Bars, Picture
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.names import account_name
 from wallflower.neighbours.limits import check_loss
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
-from wallflower.queries.detector.by_tiles import flags_by
 from wallflower.queries.detector.grids import Ints
 from wallflower.queries.detector.model import Model
+from wallflower.queries.detector.tasks import flags_by
 from wallflower.query import (
     Option,
     Plan,
     PublicFacts,
     Query,
     Reading,
+    ReleaseInput,
     ReleaseLike,
     Status,
     least_amount,
-    settle,
+    normalise_fields,
 )
 from wallflower.query.accuracy import NoiseLaw, rank_highest, rate_groups
-from wallflower.query.picture import Bars, Picture
 from wallflower.schema.columns import pick
 from wallflower.units import Claim
 
 Row = dict[str, Any]
 
-FLAGGED, OTHERS = "flagged", "others"  # what a row tells besides the labels of its group
-MOST_COLUMNS: Final = 2
-MOST_GROUPS: Final = 10_000
-SURE: Final = 0.95
+FLAGGED, OTHERS = "flagged", "others"  # keys of a row besides the labels of its group
+MAX_COLUMNS: Final = 2
+MAX_GROUPS: Final = 10_000
+CONFIDENCE: Final = 0.95
 NEAR: Final = Fraction(1, 50)  # of a group: noise above this hides the usual share of outliers
 EPSILONS: Final = ("0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5")
 
@@ -81,8 +82,8 @@ class FlagView:
 
     def counts(self) -> Ints:
         """How many records of each group are not flagged, and how many are: one record is in one cell.  (F)"""
-        assert self.model is not None, "the door looks detectors up before anybody looks at records"
-        return flags_by(self.table, self.by, [len(each) for each in self.domain], self.model)
+        assert self.model is not None, "take_releases() comes before any look at records"
+        return flags_by(self.table, self.by, [len(labels) for labels in self.domain], self.model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +99,14 @@ class Flags(Query[FlagView, list[Row]]):
     question: ClassVar[str] = "How many records of each group does a detector flag?"
     proof: ClassVar[str] = "queries/detector/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
-    prepares: ClassVar[str] = "detector"
-    by_tiles: ClassVar[bool] = True
+    companion_of: ClassVar[str] = "detector"
+    supports_tiles: ClassVar[bool] = True
 
     detector: int | ReleaseLike = field(
-        metadata={"help": "the ledger entry of a release of detector that was given a contamination, or the release"}
+        metadata={
+            "help": "the ledger entry of a release of detector that was given a contamination, or the release",
+            "release": ReleaseInput(kind="detector"),
+        }
     )
     by: tuple[str, ...] = field(
         metadata={"help": "one or two columns whose public labels make the groups", "names": "labels"}
@@ -110,7 +114,7 @@ class Flags(Query[FlagView, list[Row]]):
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
 
     def __post_init__(self) -> None:
-        settle(self)
+        normalise_fields(self)
         check_loss(self.kind, self.loss)
         if self.loss.kind is not Kind.PURE:
             raise LossMismatch(f"flags is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")
@@ -119,10 +123,10 @@ class Flags(Query[FlagView, list[Row]]):
                 "detector: that is neither a release of detector nor its number in the ledger. Pass one of them."
             )
         names = self.by
-        if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names) or {*names} & {FLAGGED, OTHERS}:
+        if not 1 <= len(names) <= MAX_COLUMNS or len(set(names)) < len(names) or {*names} & {FLAGGED, OTHERS}:
             raise ParameterError(
-                "by: groups are made by one column or by two different ones, and none is called as a part of the "
-                "answer. Name one or two."
+                "by: groups are made by one column or by two different ones, and none may be called "
+                f"{FLAGGED!r} or {OTHERS!r}. Name one or two."
             )
 
     def cost(self) -> Loss:
@@ -141,16 +145,12 @@ class Flags(Query[FlagView, list[Row]]):
         by = pick(self.by, table.columns)
         facts = {column.name: column for column in table.schema.columns or ()}
         view = FlagView(table=table, by=by, domain=tuple(group_labels(facts[name]) for name in by))
-        if view.groups > MOST_GROUPS:
+        if view.groups > MAX_GROUPS:
             raise ParameterError(
-                f"by: {view.groups:,} groups are more than the {MOST_GROUPS:,} that are told at once. "
+                f"by: {view.groups:,} groups are more than the {MAX_GROUPS:,} that one answer may have. "
                 "Group by one column, or by fewer categories."
             )
         return view
-
-    def releases(self) -> tuple[int, ...]:
-        assert isinstance(self.detector, int)
-        return (self.detector,)
 
     def take_releases(self, view: FlagView, find: Callable[[int], Mapping[str, Any] | None]) -> FlagView:
         """The view with its detector; refused by what is public of both."""
@@ -159,7 +159,7 @@ class Flags(Query[FlagView, list[Row]]):
         stored = find(number)
         if stored is None or stored["kind"] != "detector":
             raise ParameterError(
-                f"detector: entry {number} of the ledger is no release of detector. Fit one first, and pass what it "
+                f"detector: entry {number} of the ledger is not a release of detector. Fit one first, and pass what it "
                 "gives."
             )
         if len({account_name(name) or name for name in (str(stored["dataset"]), view.table.name)}) > 1:
@@ -176,8 +176,8 @@ class Flags(Query[FlagView, list[Row]]):
     def answer(self, data: FlagView, noise: Noise) -> list[Row]:
         law, rows = self.law, []
         for labels, (others, flagged) in zip(product(*data.domain), data.counts().tolist(), strict=True):
-            told = [min(max(count + law.draw(noise), 0), data.n) for count in (flagged, others)]
-            rows.append(dict(zip(data.by, labels, strict=True)) | dict(zip((FLAGGED, OTHERS), told, strict=True)))
+            numbers = [min(max(count + law.draw(noise), 0), data.n) for count in (flagged, others)]
+            rows.append(dict(zip(data.by, labels, strict=True)) | dict(zip((FLAGGED, OTHERS), numbers, strict=True)))
         return rows
 
     def reading(self, value: list[Row], facts: PublicFacts) -> Reading:
@@ -192,7 +192,7 @@ class Flags(Query[FlagView, list[Row]]):
         return Reading(
             mechanism="histogram",
             interval=None,
-            words=f"{len(value):,} groups by {' and '.join(self.by)}: {rank}. In {self._name(most)} {low:,} to "
+            text=f"{len(value):,} groups by {' and '.join(self.by)}: {rank}. In {self._name(most)} {low:,} to "
             f"{high:,} of about {most[FLAGGED] + most[OTHERS]:,} records are flagged (95 % confidence, all groups "
             f"together); estimate {most[FLAGGED]:,}. The noise of each number is within ±{width:.3g} (95 %).",
             extras={
@@ -219,7 +219,7 @@ class Flags(Query[FlagView, list[Row]]):
     @property
     def reach(self) -> float:
         """How far the noise of a number reaches, 95 times of 100."""
-        return self.law.half_width(SURE)
+        return self.law.half_width(CONFIDENCE)
 
     def plan_on(self, data: FlagView) -> Plan:
         return self._plan(data.n, data.dimension, data.groups)
@@ -233,7 +233,7 @@ class Flags(Query[FlagView, list[Row]]):
         smallest = least_amount(lambda amount: self._at(amount).reach <= NEAR * usual)
         useful = width <= NEAR * usual
         words = f"noise within ±{width:.3g} (95 %) in each number, of groups of {usual:,.0f} records on average"
-        advice = f"; from ε = {smallest} on it would be" if smallest and not useful else ""
+        advice = f"; from ε = {smallest} on it would be useful" if smallest and not useful else ""
         figures = {"error": self.law.mean_error(), "half_width": width}
         return Plan(
             query=self.kind,
@@ -255,7 +255,7 @@ class Flags(Query[FlagView, list[Row]]):
 
     def _intervals(self, value: list[Row], n: int, *, groups: int = 1) -> list[tuple[int, int]]:
         """Each with 95 %; with `groups`, all of that many at once, by a union bound."""
-        off = math.ceil(self.law.half_width(1 - (1 - SURE) / groups))
+        off = math.ceil(self.law.half_width(1 - (1 - CONFIDENCE) / groups))
         return [(max(0, row[FLAGGED] - off), min(n, row[FLAGGED] + off)) for row in value]
 
     def _name(self, row: Row) -> str:

@@ -25,7 +25,7 @@ SIDE: Final = 16  # cells on a side, after which they wrap round
 CELLS: Final = SIDE * SIDE
 NARROWEST: Final = 2.0  # spreads that a cell is wide at least; twice that at most
 PART: Final = 2**14  # records at a time, so that what is computed on the way stays in the cache
-MANY: Final = 2**14  # records, from which a compiled loop on all cores is quicker than its compiler is to load
+MIN_COMPILED_RECORDS: Final = 2**14  # from here a compiled loop on all cores is worth loading its compiler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +57,12 @@ class Grid:
 def _places(values: Floats, width: float, offset: float) -> Ints:
     """Along one side, from 0 to 15; what is not finite is in 0."""
     with np.errstate(all="ignore"):
-        found = np.floor(values / width + offset) % SIDE
-    return np.where(np.isfinite(found), found, 0.0).astype(np.int64)
+        sides = np.floor(values / width + offset) % SIDE
+    return np.where(np.isfinite(sides), sides, 0.0).astype(np.int64)
 
 
 class Coins:
-    """Numbers that whoever knows the key can draw again."""
+    """Pseudo-random numbers, which anyone who knows the key can reproduce."""
 
     def __init__(self, key: int) -> None:
         self._key, self._drawn = key.to_bytes(16, "big"), 0
@@ -78,11 +78,11 @@ class Coins:
         return (self.word() >> 11) * 2.0**-53
 
     def shuffle(self, items: Sequence[int]) -> list[int]:
-        found = list(items)
-        for last in range(len(found) - 1, 0, -1):
+        order = list(items)
+        for last in range(len(order) - 1, 0, -1):
             other = self.word() * (last + 1) >> 64
-            found[last], found[other] = found[other], found[last]
-        return found
+            order[last], order[other] = order[other], order[last]
+        return order
 
 
 def deal(columns: Sequence[int], count: int, coins: Coins) -> list[tuple[int, int]]:
@@ -111,7 +111,7 @@ def _without_repeat(left: list[int], deck: list[int]) -> list[int]:
 
 
 def lay_grids(spreads: Mapping[int, float], count: int, coins: Coins) -> list[Grid]:
-    """So many grids over columns whose spreads are known."""
+    """Lay `count` random grids over columns whose spreads are known."""
     grids = []
     for pair in deal(sorted(spreads), count, coins):
         widths = [NARROWEST * 2.0 ** coins.uniform() * spreads[column] for column in pair]
@@ -128,30 +128,30 @@ def parts_of(values: Floats) -> Iterator[slice]:
 
 def count_cells(values: Floats, grids: Sequence[Grid]) -> Ints:
     """How many records are in each cell of each grid: one record is in one cell of each.  (C)"""
-    if len(values) >= MANY:
+    if len(values) >= MIN_COMPILED_RECORDS:
         parts = _spread_work(len(values), lambda rows: _tally(values[rows], *arrays_of(grids)))
         total: Ints = np.sum(parts, axis=0)
         return total
-    found = np.zeros((len(grids), CELLS), dtype=np.int64)
+    counts = np.zeros((len(grids), CELLS), dtype=np.int64)
     for part in parts_of(values):
-        for place, grid in enumerate(grids):
-            found[place] += np.bincount(grid.cells(values[part]), minlength=CELLS)
-    return found
+        for at, grid in enumerate(grids):
+            counts[at] += np.bincount(grid.cells(values[part]), minlength=CELLS)
+    return counts
 
 
 def add_surprises(values: Floats, grids: Sequence[Grid], surprises: Floats) -> Floats:
     """The mean, over the grids, of what the cell of each record has. Term by term in one order, compiled or not, so
     that it is a function of the record alone.  (H)
     """
-    if len(values) >= MANY:
+    if len(values) >= MIN_COMPILED_RECORDS:
         return np.concatenate(_spread_work(len(values), lambda rows: _add(values[rows], *arrays_of(grids), surprises)))
-    found = np.zeros(len(values))
+    scores = np.zeros(len(values))
     for part in parts_of(values):
-        sums = np.zeros(len(found[part]))
+        sums = np.zeros(len(scores[part]))
         for grid, surprise in zip(grids, surprises, strict=True):
             sums += surprise[grid.cells(values[part])]
-        found[part] = sums / len(grids)
-    return found
+        scores[part] = sums / len(grids)
+    return scores
 
 
 def arrays_of(grids: Sequence[Grid]) -> tuple[Ints, Floats, Floats]:
@@ -177,29 +177,29 @@ def _spread_work(count: int, work: Callable[[slice], Any]) -> list[Any]:
 @kernel
 def _side(value: float, width: float, offset: float) -> int:
     """As `_places`: all steps but the division and the sum are exact, and these round alike."""
-    place = np.floor(value / width + offset)
-    return int(place - 16.0 * np.floor(place / 16.0)) if np.isfinite(place) else 0
+    position = np.floor(value / width + offset)
+    return int(position - 16.0 * np.floor(position / 16.0)) if np.isfinite(position) else 0
 
 
 @kernel
 def _tally(values: Floats, columns: Ints, widths: Floats, offsets: Floats) -> Ints:
-    found = np.zeros((len(columns), 256), dtype=np.int64)
+    counts = np.zeros((len(columns), 256), dtype=np.int64)
     for row in range(len(values)):
         for grid in range(len(columns)):
             first = _side(values[row, columns[grid, 0]], widths[grid, 0], offsets[grid, 0])
             second = _side(values[row, columns[grid, 1]], widths[grid, 1], offsets[grid, 1])
-            found[grid, 16 * first + second] += 1
-    return found
+            counts[grid, 16 * first + second] += 1
+    return counts
 
 
 @kernel
 def _add(values: Floats, columns: Ints, widths: Floats, offsets: Floats, surprises: Floats) -> Floats:
-    found = np.zeros(len(values))
+    scores = np.zeros(len(values))
     for row in range(len(values)):
         total = 0.0
         for grid in range(len(columns)):
             first = _side(values[row, columns[grid, 0]], widths[grid, 0], offsets[grid, 0])
             second = _side(values[row, columns[grid, 1]], widths[grid, 1], offsets[grid, 1])
             total += surprises[grid, 16 * first + second]
-        found[row] = total / len(columns)
-    return found
+        scores[row] = total / len(columns)
+    return scores

@@ -8,24 +8,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
 from wallflower.data import Points, Table
 from wallflower.data.cells import check_numbers, scale_columns
 from wallflower.data.scans import read_parts
-from wallflower.data.sources import view_matrix
+from wallflower.data.sources.files import view_matrix
 from wallflower.errors import ParameterError
-from wallflower.machine.lazy import Lazy
+from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.queries.detector.drift import Drift, drift_of
-from wallflower.queries.detector.grids import CELLS, MANY, SIDE, Floats, Grid, Ints, add_surprises, parts_of
+from wallflower.queries.detector.grids import (
+    CELLS,
+    MIN_COMPILED_RECORDS,
+    SIDE,
+    Floats,
+    Grid,
+    Ints,
+    add_surprises,
+    parts_of,
+)
 from wallflower.schema import Schema
-
-if TYPE_CHECKING:
-    import pyarrow as _pa
-else:
-    _pa = Lazy("pyarrow")
 
 ARROW_KEY: Final = b"wallflower-detector"
 THRESHOLDS: Final = 2001  # to choose among
@@ -95,8 +99,8 @@ class Model:
     def largest_contributions(self, records: object) -> Floats:
         """The largest contribution of any column to the score of each record. The score is a mean, in which ordinary
         columns can hide one that is extreme: a record with a small score and a large contribution is worth a look."""
-        found: Floats = self.contributions(records).max(axis=1)
-        return found
+        largest: Floats = self.contributions(records).max(axis=1)
+        return largest
 
     def drift(self, records: object) -> Drift:
         """Whether the share of these records that is flagged is still the share that was wanted of the fitted ones."""
@@ -130,36 +134,36 @@ class Model:
     def _array_parts(self, values: Floats) -> Iterator[Floats]:
         """Some rows at a time, column by column, so that what is computed on the way stays in the cache."""
         Points.from_array(values[:1], columns=self.columns, schema=self.schema)  # or a refusal of its shape
-        for start in range(0, len(values), MANY):
-            cells = np.ascontiguousarray(values[start : start + MANY].T)
-            for column, each in zip(self.schema.columns or (), cells, strict=True):
-                check_numbers(each, column, self.schema.clip)
+        for start in range(0, len(values), MIN_COMPILED_RECORDS):
+            cells = np.ascontiguousarray(values[start : start + MIN_COMPILED_RECORDS].T)
+            for column, numbers in zip(self.schema.columns or (), cells, strict=True):
+                check_numbers(numbers, column, self.schema.clip)
             yield scale_columns(cells, self.schema)
 
     def split_score(self, values: Floats) -> Floats:
         """The score of each record, column by column."""
-        found = np.zeros((len(values), len(self.columns)))
+        shares = np.zeros((len(values), len(self.columns)))
         for part in parts_of(values):
             for grid, counts, surprise in zip(self.grids, self.counts, self.surprises, strict=True):
                 cells = grid.cells(values[part])
                 both = surprise[cells]
                 alone = [
-                    side[place] for side, place in zip(self._sides(counts), (cells // SIDE, cells % SIDE), strict=True)
+                    side[cell] for side, cell in zip(self._sides(counts), (cells // SIDE, cells % SIDE), strict=True)
                 ]
-                for column, own, other in zip(grid.columns, alone, alone[::-1], strict=True):
-                    found[part, column] += (own + both - other) / 2
-        return found / len(self.grids)
+                for column, first, other in zip(grid.columns, alone, alone[::-1], strict=True):
+                    shares[part, column] += (first + both - other) / 2
+        return shares / len(self.grids)
 
     def score_column(self, name: str, values: Floats) -> Floats:
         """What values of one column add to the score by themselves, whatever the others."""
         column = self.columns.index(name)
         scaled = scale_columns([np.asarray(values, dtype=np.float64)], self.schema.only([name]))[:, 0]
-        found = np.zeros(len(scaled))
+        scores = np.zeros(len(scaled))
         for grid, counts in zip(self.grids, self.counts, strict=True):
-            for at, one in enumerate(grid.columns):
-                if one == column:
-                    found += self._sides(counts)[at][grid.side(at, scaled)]
-        return found / len(self.grids)
+            for at, index in enumerate(grid.columns):
+                if index == column:
+                    scores += self._sides(counts)[at][grid.side(at, scaled)]
+        return scores / len(self.grids)
 
     def map_scores(self, columns: tuple[str, str], first: Floats, second: Floats) -> Floats:
         """What two columns add to the score, a row for each value of the first and a column for each of the second:
@@ -169,7 +173,7 @@ class Model:
             scale_columns([np.asarray(values, dtype=np.float64)], self.schema.only([name]))[:, 0]
             for name, values in zip(columns, (first, second), strict=True)
         ]
-        found = np.zeros((len(scaled[0]), len(scaled[1])))
+        scores = np.zeros((len(scaled[0]), len(scaled[1])))
         for grid, counts, surprise in zip(self.grids, self.counts, self.surprises, strict=True):
             sides = {
                 places.index(column): (at, grid.side(at, scaled[places.index(column)]))
@@ -178,11 +182,11 @@ class Model:
             }
             if len(sides) == 2:
                 table = surprise.reshape(SIDE, SIDE)
-                found += (table.T if sides[0][0] else table)[np.ix_(sides[0][1], sides[1][1])]
+                scores += (table.T if sides[0][0] else table)[np.ix_(sides[0][1], sides[1][1])]
             for axis, (at, cells) in sides.items() if len(sides) == 1 else ():
                 alone = self._sides(counts)[at][cells]
-                found += alone[None, :] if axis else alone[:, None]
-        return found / len(self.grids)
+                scores += alone[None, :] if axis else alone[:, None]
+        return scores / len(self.grids)
 
     def _sides(self, counts: Ints) -> tuple[Floats, Floats]:
         """How unusual each row and each column of a grid is by itself."""
@@ -224,9 +228,9 @@ class Model:
         return cls.from_json({**whole, "grids": rows, "counts": [row.get("counts") for row in rows]})
 
     @classmethod
-    def of(cls, given: Any) -> Self:
+    def of(cls, released: Any) -> Self:
         """What was released: a release of `detector`, its value, or either as plain JSON."""
-        value = given if isinstance(given, Mapping) else getattr(given, "value", None)
+        value = released if isinstance(released, Mapping) else getattr(released, "value", None)
         if isinstance(value, Mapping) and isinstance(value.get("value"), Mapping):
             value = value["value"]
         if not isinstance(value, Mapping):
@@ -238,7 +242,7 @@ class Model:
         """The detector that `to_json` described."""
         try:
             columns = tuple(map(str, stored["columns"]))
-            made = cls(
+            model = cls(
                 columns=columns,
                 grids=tuple(Grid.from_json(grid) for grid in stored["grids"]),
                 counts=np.array(stored["counts"], dtype=np.int64),
@@ -250,8 +254,8 @@ class Model:
             )
         except (KeyError, TypeError, ValueError, OverflowError):
             raise _model_error() from None
-        made._require_whole()
-        return made
+        model._require_whole()
+        return model
 
     def _require_whole(self) -> None:
         places = {column for grid in self.grids for column in grid.columns}
@@ -272,8 +276,8 @@ def _surprise(counts: Ints, floor: float) -> Floats:
     weights = np.maximum(counts, 0)
     total = int(weights.sum())
     base = float(weights @ logs) / total if total else float(logs.mean())
-    found: Floats = base - logs
-    return found
+    surprise: Floats = base - logs
+    return surprise
 
 
 def floor_of(grids: int, epsilon: Fraction) -> float:
@@ -283,8 +287,8 @@ def floor_of(grids: int, epsilon: Fraction) -> float:
 
 def count_above(scores: Floats, thresholds: Floats) -> Ints:
     """How many scores are above each threshold; counts of parts add up.  (H)"""
-    found: Ints = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
-    return found
+    above: Ints = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
+    return above
 
 
 def misses(above: Ints, wanted: int) -> Ints:

@@ -5,7 +5,7 @@ The law of cube noise is added up here from its definition; that the sampler has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -13,16 +13,17 @@ from itertools import pairwise, product
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from wallflower.audit import Attack, Finding, Floats, World, audit_bound, audit_exact
 from wallflower.audit.answers import Accounts, Case, LawCheck, Recorder, audit_cases, cube, exponential, laplace
 from wallflower.audit.laws import Law, PartialLaw, audit_law
 from wallflower.data import Points
 from wallflower.errors import ParameterError
-from wallflower.neighbours.radii import USUAL, middle_of, outlier_curve
+from wallflower.neighbours.pairs import as_matrix
+from wallflower.neighbours.radii import DEFAULT_RADII, count_curve, middle_radius, outlier_curve
 from wallflower.privacy import Loss
 from wallflower.queries.profile import Profile
-from wallflower.queries.profile.exact import exact_profile
 
 FAR: Final = 1e4
 # Three records in one place are near each other at every radius, until one moves away: then all three are outliers.
@@ -59,7 +60,7 @@ def law_of_two_radii(query: Profile, view: Any, short: Fraction = Fraction(1)) -
     noise = Recorder(usual=SCRIPTED)
     query.answer(view, noise)
     scale = float(short / noise.draws[0].scale)
-    curve = outlier_curve(view.values, query.places, tally).tolist()
+    curve = outlier_curve(view.values, query.grid, tally).tolist()
     edges = np.arange(-BEYOND, n + BEYOND + 2) * tally.unit - tally.unit // 2
     levels = np.arange(int(60 * scale) + 1)
     logs = 2 * np.log(2 * levels + 1) - levels / scale
@@ -117,6 +118,15 @@ def _curve(query: Profile, values: Floats) -> Any:
     return outlier_curve(values, (1.0, 2.0), tally) / tally.unit
 
 
+def exact_profile(points: ArrayLike, radii: Sequence[float], neighbours: int, *, normalise: bool = True) -> list[int]:
+    """Return the number of outliers at each radius, without privacy.
+
+    >>> exact_profile([[0.0], [1.0], [2.0], [9.0]], (0.5, 1.0, 8.0), 1)
+    [4, 1, 0]
+    """
+    return count_curve(as_matrix(points), radii, neighbours, normalise=normalise)
+
+
 def _attack_exact(quick: bool) -> Iterator[Finding]:
     cases = list(PATH.arrays())
     exact = partial(exact_profile, radii=(1.0, 2.0), neighbours=1, normalise=False)
@@ -154,7 +164,7 @@ CROWDED: Final = (
     Points.from_array(np.array([*[[0.0]] * 5, [9.0], [20.0]])),
     Points.from_array(np.array([*[[0.0]] * 4, [30.0], [9.0], [20.0]])),
 )
-GRID_RADII: Final = frozenset(middle_of(USUAL, place) for place in range(101))
+GRID_RADII: Final = frozenset(middle_radius(DEFAULT_RADII, place) for place in range(101))
 CASES: Final[tuple[Case, ...]] = (
     Case(
         name="two radii",

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from wallflower.audit import Attack, Finding, Floats, World, audit_bound, audit_exact
 from wallflower.audit.answers import Accounts, Case, LawCheck, audit_cases, exponential, laplace
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
-from wallflower.neighbours.radii import USUAL, curve_around, middle_of, outlier_curve, pick_radii, radius_grid
+from wallflower.neighbours.pairs import as_matrix
+from wallflower.neighbours.radii import (
+    DEFAULT_RADII,
+    count_curve,
+    curve_around,
+    middle_radius,
+    outlier_curve,
+    pick_radii,
+    radius_errors,
+    radius_grid,
+)
 from wallflower.privacy import Loss
 from wallflower.queries.radius import Radius
-from wallflower.queries.radius.exact import exact_radius
 
 FAR: Final = 1e4
 # Three records in one place are near each other at every radius, until one moves away: then all three are outliers, at
@@ -81,6 +91,20 @@ def _curve(values: Floats, *, query: Radius) -> Any:
     return outlier_curve(values, GRID, tally) / tally.unit
 
 
+def exact_radius(
+    points: ArrayLike, share: Fraction, radii: Sequence[float], neighbours: int, *, normalise: bool = True
+) -> float:
+    """Return the first radius of the grid whose error is the least, without privacy.
+
+    >>> exact_radius([[0.0], [1.0], [2.0], [9.0]], Fraction(1, 4), (0.5, 1.0, 2.0, 8.0), 1)
+    0.5
+    """
+    values = as_matrix(points)
+    curve = np.array(count_curve(values, radii, neighbours, normalise=normalise), dtype=np.int64)
+    errors = radius_errors(curve * share.denominator, share.numerator * len(values))
+    return radii[int(np.argmin(errors))]
+
+
 def _attack_oracle(quick: bool) -> Iterator[Finding]:
     cases = list(PATH.arrays())
     for share in (Fraction(1, 5), Fraction(3, 5)):
@@ -113,7 +137,7 @@ WITHOUT_DRAWS: Final = frozenset({"columns", "scale", "smallest", "largest", "sl
 ADJACENT: Final = tuple(Points.from_array(np.array(records)[:, None]) for records in (TOGETHER, APART))
 RADII: Final = 101  # of the public grid
 FALLING: Final = 3.7  # beyond this radius the curve falls
-GRID_RADII: Final = frozenset(middle_of(USUAL, place) for place in range(RADII))
+GRID_RADII: Final = frozenset(middle_radius(DEFAULT_RADII, place) for place in range(RADII))
 CHOICE, COUNTED = Fraction(3, 4), Fraction(1, 4)  # of ε
 RHO: Final = CHOICE**2 / 8 + COUNTED**2 / 2
 

@@ -31,7 +31,16 @@ from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.audit.scripts import InOrder
 from wallflower.data import Points
 from wallflower.mechanisms import choose_together
-from wallflower.neighbours.spreads import BINS, DIVISORS, EDGES, Ints, errors_of, histogram, interval, value_of
+from wallflower.neighbours.spreads import (
+    BINS,
+    DIVISORS,
+    EDGES,
+    Ints,
+    histogram,
+    interval,
+    middle_of_bin,
+    quantile_errors,
+)
 from wallflower.privacy import Loss
 from wallflower.queries.scale import Scale
 from wallflower.queries.scale.locations import Cells
@@ -131,7 +140,7 @@ def _pairs(values: Floats) -> tuple[Ints, Ints]:
 
 
 def _errors(values: Floats, share: Fraction, columns: int = 1) -> Ints:
-    return errors_of(histogram(values, *_pairs(values)), share, columns)
+    return quantile_errors(histogram(values, *_pairs(values)), share, columns)
 
 
 def _brute(values: Floats, share: Fraction) -> list[int]:
@@ -145,6 +154,16 @@ def _brute(values: Floats, share: Fraction) -> list[int]:
         missed = max(Fraction(0), below - share * len(some), share * len(some) - upto)
         found.append(-(-missed.numerator // missed.denominator))
     return found
+
+
+def spreads_of(values: Floats, pairs: tuple[Ints, Ints], share: Fraction, groups: list[list[int]]) -> list[float]:
+    """Return the exact spread of each group of columns: that of the first bin that misses the quantile least."""
+    histograms = [histogram(values[:, members], *pairs) for members in groups]
+    bins = [
+        int(np.argmin(quantile_errors(counts, share, len(members)))) + 1
+        for counts, members in zip(histograms, groups, strict=True)
+    ]
+    return [middle_of_bin(place) / DIVISORS[share] for place in bins]
 
 
 def _tables(size: int, columns: int = 1) -> Iterator[Floats]:
@@ -183,7 +202,7 @@ def _broken_zeros(values: Floats, share: Fraction) -> Ints:
     """BROKEN: pairs that do not differ are taken for small differences."""
     found = histogram(values, *_pairs(values)).copy()
     found[1] += found[0]
-    return errors_of(found, share, 1)
+    return quantile_errors(found, share, 1)
 
 
 def _moves(name: str, errors: Callable[[Floats], Ints], columns: int, *, expected: bool = False) -> Finding:
@@ -200,7 +219,7 @@ def _moves(name: str, errors: Callable[[Floats], Ints], columns: int, *, expecte
         claimed=1.0,
         lower=float(shown),
         caught=shown > 1,
-        words=f"an error moves by {shown}, the choice hides 1 ({len(known)} tables)",
+        text=f"an error moves by {shown}, the choice hides 1 ({len(known)} tables)",
         expected=expected,
     )
 
@@ -268,7 +287,7 @@ def _equal_pairs(value: Any) -> tuple[float, ...]:
 
 
 CANDIDATES: Final = frozenset(
-    value_of(place) / divisor for place in range(1, BINS + 1) for divisor in DIVISORS.values()
+    middle_of_bin(place) / divisor for place in range(1, BINS + 1) for divisor in DIVISORS.values()
 )
 
 

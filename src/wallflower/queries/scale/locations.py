@@ -16,8 +16,8 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.engines import Given
-from wallflower.neighbours.spreads import Floats, Ints, errors_of
+from wallflower.engines.engine import Given
+from wallflower.neighbours.spreads import Floats, Ints, quantile_errors
 
 CELLS: Final = 2**15
 PARTS: Final = 4  # cells in a spread
@@ -62,7 +62,7 @@ class Cells:
         >>> Cells(0.0, 1.0, 4).errors(np.array([1, 2, 0, 1])).tolist()
         [1, 0, 1, 1]
         """
-        return errors_of(np.concatenate([[0], found]), HALF, 1)
+        return quantile_errors(np.concatenate([[0], found]), HALF, 1)
 
     def middle(self, place: int) -> float:
         """The number that a cell stands for."""

@@ -23,7 +23,7 @@ from wallflower.errors import ParameterError
 from wallflower.machine.jit import kernel
 from wallflower.neighbours.flow import augment, largest_flow, pair
 from wallflower.neighbours.limits import check_neighbours
-from wallflower.neighbours.pairs import Floats, Ints, counts, matrix, plant, squared_reach
+from wallflower.neighbours.pairs import Floats, Ints, as_matrix, build_tree, count_neighbours, squared_reach
 from wallflower.queries.subspaces.family import Subspace
 
 FEW: Final = 1500  # up to so many records all pairs are compared
@@ -49,7 +49,7 @@ def scores(
     >>> scores(table, [(0,), (1,), (0, 1)], 0.5, 2).tolist()
     [0.0, 3.0, 3.0]
     """
-    found = units(matrix(points), list(family), radius, neighbours, score=score, normalise=normalise)
+    found = units(as_matrix(points), list(family), radius, neighbours, score=score, normalise=normalise)
     return found / neighbours if score == "mass" else found
 
 
@@ -97,11 +97,11 @@ def _by_trees(
 
 
 def _mass(values: Floats, reach: float, neighbours: int) -> int:
-    return len(values) * neighbours - largest_flow(plant(values, reach), neighbours)
+    return len(values) * neighbours - largest_flow(build_tree(values, reach), neighbours)
 
 
 def _count(values: Floats, reach: float, neighbours: int) -> int:
-    return int(np.count_nonzero(counts(plant(values, reach), neighbours) < neighbours))
+    return int(np.count_nonzero(count_neighbours(build_tree(values, reach), neighbours) < neighbours))
 
 
 SCORES: Final[dict[str, Callable[[Floats, float, int], int]]] = {"mass": _mass, "count": _count}

@@ -1,6 +1,6 @@
 """Calls to another party: HTTP over TLS with this party's certificate, or plain on loopback for tests and benchmarks.
 
-A call that gets no answer raises `Unreachable`; whoever calls decides how long to try again.
+A call that gets no response raises `Unreachable`; the caller decides how long to retry.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from urllib.parse import urlsplit
 
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.noise import Noise
-from wallflower.sensors.parties.keys import Identity, who
-from wallflower.sensors.parties.parameter_file import ParameterFile
-from wallflower.sensors.protocol.seals import Forgery, signature
+from wallflower.sensors.parties.keys import Identity, SignedParameters, identify
+from wallflower.sensors.protocol.frames import Forgery
 
-SIGNATURE: Final = "wallflower-signature"
-CERTIFICATE: Final = "wallflower-certificate"
-_TIMEOUT: Final = 30.0  # seconds without a byte
-_FIRST, _LONGEST = 0.05, 5.0  # seconds between two tries
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+SIGNATURE_HEADER: Final = "wallflower-signature"
+CERTIFICATE_HEADER: Final = "wallflower-certificate"
+LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+_TIMEOUT_SECONDS: Final = 30.0  # without a byte
+_FIRST_DELAY_SECONDS, _MAX_DELAY_SECONDS = 0.05, 5.0  # between two tries
 
 
 class Unreachable(PrivacyError):
-    """The other party gave no answer, or one that says to try again."""
+    """The other party did not respond, or asked to retry."""
 
     exit_code: ClassVar[int] = 4
 
@@ -35,32 +34,32 @@ class Unreachable(PrivacyError):
 class Link:
     """One kept connection to one party, for one thread at a time."""
 
-    def __init__(self, url: str, *, to: str, identity: Identity, signed: ParameterFile | None = None) -> None:
+    def __init__(self, url: str, *, to: str, identity: Identity, signed: SignedParameters | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not parts.port:
-            raise ParameterError(f"{url!r} is not where a party is. Write https://host:port.")
-        if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
-            raise ParameterError(f"{url!r}: without TLS only loopback is called. Write https://.")
+            raise ParameterError(f"{url!r} is not the address of a party. Write https://HOST:PORT.")
+        if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
+            raise ParameterError(f"{url!r}: only loopback is called without TLS. Write https://HOST:PORT.")
         self.to, self._identity, self._signed = to, identity, signed
-        self._host, self._port, self._secure = parts.hostname, parts.port, parts.scheme == "https"
+        self._host, self._port, self._is_secure = parts.hostname, parts.port, parts.scheme == "https"
         self._connection: HTTPConnection | None = None
 
-    def call(self, method: str, path: str, body: bytes = b"", *, signed: bytes | None = None) -> tuple[int, bytes]:
-        """Status and body of the answer. What is sent is signed, now or when it was made."""
+    def call(self, method: str, path: str, body: bytes = b"", *, signature: bytes | None = None) -> tuple[int, bytes]:
+        """Return status and body of the response. The request is signed, unless its signature is passed."""
         headers = {"content-type": "application/octet-stream"}
         if body:
-            proof = signature(self._identity.key, body) if signed is None else signed
-            headers[SIGNATURE] = b64encode(proof).decode("ascii")
-        if not self._secure:
-            headers[CERTIFICATE] = b64encode(self._identity.certificate).decode("ascii")
+            signature = self._identity.key.sign(body) if signature is None else signature
+            headers[SIGNATURE_HEADER] = b64encode(signature).decode("ascii")
+        if not self._is_secure:
+            headers[CERTIFICATE_HEADER] = b64encode(self._identity.certificate).decode("ascii")
         try:
             connection = self._connect()
             connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            response = connection.getresponse()
+            return response.status, response.read()
         except (OSError, HTTPException):
             self.close()
-            raise Unreachable(f"{self.to}: no answer. See whether it runs and can be reached.") from None
+            raise Unreachable(f"{self.to}: no response. Check that it runs and can be reached.") from None
         except BaseException:
             self.close()
             raise
@@ -73,30 +72,30 @@ class Link:
     def _connect(self) -> HTTPConnection:
         if self._connection is not None:
             return self._connection
-        if not self._secure:
-            made = HTTPConnection(self._host, self._port, timeout=_TIMEOUT)
+        if not self._is_secure:
+            connection = HTTPConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS)
         else:
             context = self._identity.client_context()
-            made = HTTPSConnection(self._host, self._port, timeout=_TIMEOUT, context=context)
-        made.connect()
-        self._connection = made
-        made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if isinstance(made.sock, ssl.SSLSocket):
-            self._require(made.sock.getpeercert(binary_form=True))
-        return made
+            connection = HTTPSConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS, context=context)
+        connection.connect()
+        self._connection = connection
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if isinstance(connection.sock, ssl.SSLSocket):
+            self._check_certificate(connection.sock.getpeercert(binary_form=True))
+        return connection
 
-    def _require(self, certificate: bytes | None) -> None:
-        peer = who(certificate or b"", self._identity.authority)
+    def _check_certificate(self, certificate: bytes | None) -> None:
+        peer = identify(certificate or b"", self._identity.authority)
         if self._signed is not None:
-            self._signed.require(peer)
+            self._signed.check_peer(peer)
         if peer.name != self.to:
             self.close()
-            raise Forgery(f"{self.to}: {peer.name} answers there. Check the address.")
+            raise Forgery(f"{self.to}: {peer.name} responds at this address. Check the address.")
 
 
-def pauses(noise: Noise) -> Iterator[float]:
-    """Seconds to wait before each next try: twice as long each time, up to a limit, and never quite the same."""
-    longest = _FIRST
+def retry_delays(noise: Noise) -> Iterator[float]:
+    """Yield seconds to wait before each next try: doubling up to a limit, with jitter."""
+    longest = _FIRST_DELAY_SECONDS
     while True:
         yield longest * (0.5 + noise.below(2**20) / 2**21)
-        longest = min(2 * longest, _LONGEST)
+        longest = min(2 * longest, _MAX_DELAY_SECONDS)

@@ -1,4 +1,4 @@
-"""All parties of a stream on one machine, as processes of their own that talk over loopback."""
+"""A demo: all parties of a stream on one machine, as processes that talk over loopback."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from wallflower.errors import StateError
 from wallflower.noise import system_noise
 from wallflower.sensors.parameters import Column, Direct, Exact, Grid, Mode, Paper, Parameters
 from wallflower.sensors.parties.client import Link, Unreachable
-from wallflower.sensors.parties.keys import Identity, make
+from wallflower.sensors.parties.keys import Identity, SignedParameters, make_keys, sign_parameters
 from wallflower.sensors.parties.outbox import Outbox
-from wallflower.sensors.parties.parameter_file import ParameterFile, sign_parameters
 from wallflower.synthetic import Floats, mixture
+from wallflower.text import t
 
-Told = Callable[[str, int | None, str], None]
+Report = Callable[[str, int | None, str], None]  # called with a party, a window and what the party did
 
-OUTLIERS: Final = 20  # one reading in so many
-FAR: Final = 40.0  # how far outliers are pushed outwards, in scaled units
-LENGTH: Final = 60  # seconds of a window; all sensors commit at once, so nobody waits for its end
-PATIENCE: Final = 120.0  # seconds until a demo that hangs gives up
+OUTLIER_EVERY: Final = 20  # readings
+OUTLIER_DISTANCE: Final = 40.0  # by which outliers are pushed outwards, in scaled units
+WINDOW_SECONDS: Final = 60  # all sensors commit at once, so no party waits for its end
+TIMEOUT_SECONDS: Final = 120.0  # until a demo that hangs gives up
 SETTINGS: Final[Mapping[str, Mode]] = {
     "exact": Exact(unit=Fraction(1, 100), thresholds=(Fraction(20),)),
     "grid": Grid(bound=Fraction(10), step=Fraction(20)),
@@ -47,7 +47,7 @@ _LOGGED: Final = re.compile(r"window (\d+): (.*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is shown."""
+    """The size and mode of a demo."""
 
     mode: str
     readings: int
@@ -58,7 +58,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of it."""
+    """The result of a demo, compared with the synthetic truth."""
 
     found: int
     true: int
@@ -69,14 +69,21 @@ class Outcome:
     results: tuple[Path, ...]
 
     @property
-    def words(self) -> str:
-        return (
-            f"{self.true} of {self.outliers} outliers were found, {self.found - self.true} other readings flagged, "
-            f"{self.unjudged} are unjudged; {self.seconds:.1f} s from the first reading to the last result."
+    def summary(self) -> str:
+        """The result in a sentence."""
+        return t(
+            "{true:,} of {outliers:,} outliers were found, {others:,} other readings flagged, {unjudged:,} unjudged; "
+            "{seconds:.1f} s from the first reading to the last result.",
+            true=self.true,
+            outliers=self.outliers,
+            others=self.found - self.true,
+            unjudged=self.unjudged,
+            seconds=self.seconds,
         )
 
     @property
     def files(self) -> list[Path]:
+        """The files that the stream owner wrote."""
         return [self.page, *self.results]
 
     def to_json(self) -> dict[str, Any]:
@@ -84,29 +91,30 @@ class Outcome:
         return counts | {"page": str(self.page), "results": [str(path) for path in self.results]}
 
 
-def run(folder: Path, plan: Plan, told: Told) -> Outcome:
-    """Make keys and readings, start every party, and wait for the owner's results."""
+def run_demo(folder: Path, plan: Plan, report: Report) -> Outcome:
+    """Make keys and readings, start every party, and wait for the stream owner's results."""
     if (folder / "keys").exists():
         raise StateError(f"{folder}: a demo was run there before. Name another folder, or remove it.")
     folder.mkdir(parents=True, exist_ok=True)
-    make(folder / "keys", sensors=plan.sensors)
+    make_keys(folder / "keys", sensors=plan.sensors)
     owner = Identity.read(folder / "keys" / "owner")
-    made = sign_parameters(parameters(folder / "keys", plan), owner)
-    (folder / "stream.json").write_bytes(made.body)
-    sources = [_write_readings(folder, plan, number) for number in range(1, plan.sensors + 1)]
+    signed = sign_parameters(demo_parameters(folder / "keys", plan), owner)
+    (folder / "stream.json").write_bytes(signed.body)
+    truth = [_write_readings(folder, plan, number) for number in range(1, plan.sensors + 1)]
     with ExitStack() as running:
-        urls = _parties(folder, plan, running, told)
+        urls = _start_parties(folder, plan, running, report)
         start = time.monotonic()
-        devices = [_device(folder, number, urls, running, told) for number in range(1, plan.sensors + 1)]
-        _wait(devices)
-        results = _results(Link(urls["owner"], to="owner", identity=owner, signed=made), made, plan)
+        devices = [_start_device(folder, number, urls, running, report) for number in range(1, plan.sensors + 1)]
+        _wait_for(devices)
+        link = Link(urls["owner"], to="owner", identity=owner, signed=signed)
+        results = _fetch_results(link, signed, plan)
         seconds = time.monotonic() - start
-    return _make_outcome(folder, made, sources, results, seconds)
+    return _compare(folder, signed, truth, results, seconds)
 
 
-def parameters(keys: Path, plan: Plan) -> Parameters:
-    """Two columns of deviation 3 around 0, where usual readings are within 12 of each other."""
-    column = {"center": Fraction(0), "scale": Fraction(3), "range": Fraction(12)}
+def demo_parameters(keys: Path, plan: Plan) -> Parameters:
+    """Return a set of two columns of deviation 3 around 0, with usual readings within 12 of each other."""
+    column = {"centre": Fraction(0), "scale": Fraction(3), "range": Fraction(12)}
     box = {"low": Fraction(-600), "high": Fraction(600)}
     owner = Identity.read(keys / "owner")
     return Parameters(
@@ -117,8 +125,8 @@ def parameters(keys: Path, plan: Plan) -> Parameters:
         epsilon=Fraction(1, 5) if plan.mode != "paper" else Fraction(1),
         settings=SETTINGS[plan.mode],
         starts=int(time.time()),
-        length=Fraction(LENGTH),
-        grace=Fraction(LENGTH * plan.windows),
+        length=Fraction(WINDOW_SECONDS),
+        grace=Fraction(WINDOW_SECONDS * plan.windows),
         patience=Fraction(10),
         sensors=plan.sensors,
         analyst=Identity.read(keys / "analyst").public,
@@ -128,12 +136,12 @@ def parameters(keys: Path, plan: Plan) -> Parameters:
     )
 
 
-def readings(plan: Plan, number: int, window: int) -> tuple[Floats, Floats]:
-    """Made-up readings of one sensor in one window, and which of them are outliers."""
+def make_readings(plan: Plan, number: int, window: int) -> tuple[Floats, Floats]:
+    """Make synthetic readings of one sensor in one window, and say which of them are outliers."""
     rows = mixture(plan.readings, 2, seed=1000 * number + window, share=0.0)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    outliers = np.arange(plan.readings) % OUTLIERS == 0
-    rows[outliers] *= 1 + FAR / lengths[outliers]
+    outliers = np.arange(plan.readings) % OUTLIER_EVERY == 0
+    rows[outliers] *= 1 + OUTLIER_DISTANCE / lengths[outliers]
     return 3.0 * rows, outliers
 
 
@@ -143,51 +151,51 @@ def _write_readings(folder: Path, plan: Plan, number: int) -> list[Floats]:
         writer = csv.writer(file)
         writer.writerow(("window", "x", "y"))
         for window in range(plan.windows):
-            rows, outliers = readings(plan, number, window)
+            rows, outliers = make_readings(plan, number, window)
             writer.writerows((window, *row) for row in rows.tolist())
             truth.append(outliers)
     return truth
 
 
-def _parties(folder: Path, plan: Plan, running: ExitStack, told: Told) -> dict[str, str]:
-    """Start owner, correction server and analyst in that order, each told where the earlier ones are."""
+def _start_parties(folder: Path, plan: Plan, running: ExitStack, report: Report) -> dict[str, str]:
+    """Start stream owner, correction server and analyst in that order, each with the URLs of the earlier ones."""
     urls: dict[str, str] = {}
     for role, needs in (("owner", ()), ("correction", ("owner",)), ("analyst", ("correction", "owner"))):
-        command = [*_CALL, role, "--port", "0", "--tls" if plan.tls else "--no-tls", *_own(folder, role)]
+        command = [*_CALL, role, "--port", "0", "--tls" if plan.tls else "--no-tls", *_files_of(folder, role)]
         command += ["--parameters", str(folder / "stream.json")]
         for name in needs:
             command += [f"--{name}", urls[name]]
         if role == "owner":
             command += ["--out", str(folder / "owner")]
-        process = running.enter_context(_process(command, role, told))
-        urls[role] = _address(process, role)
-        told(role, None, f"listens at {urls[role]}")
+        process = running.enter_context(_process(command, role, report))
+        urls[role] = _read_url(process, role)
+        report(role, None, f"listens at {urls[role]}")
     return urls
 
 
-def _device(
-    folder: Path, number: int, urls: Mapping[str, str], running: ExitStack, told: Told
+def _start_device(
+    folder: Path, number: int, urls: Mapping[str, str], running: ExitStack, report: Report
 ) -> subprocess.Popen[str]:
     name = f"sensor-{number}"
-    command = [*_CALL, "device", str(folder / f"{name}.csv"), *_own(folder, name), "--budget", "1000000"]
+    command = [*_CALL, "device", str(folder / f"{name}.csv"), *_files_of(folder, name), "--budget", "1000000"]
     command += ["--parameters", str(folder / "stream.json"), "--analyst", urls["analyst"]]
     command += ["--correction", urls["correction"], "--owner", urls["owner"]]
-    return running.enter_context(_process(command, name, told))
+    return running.enter_context(_process(command, name, report))
 
 
-def _own(folder: Path, name: str) -> list[str]:
+def _files_of(folder: Path, name: str) -> list[str]:
     return ["--keys", str(folder / "keys" / name), "--store", str(folder / f"{name}.db")]
 
 
 @contextmanager
-def _process(command: list[str], name: str, told: Told) -> Iterator[subprocess.Popen[str]]:
-    """A party in a session of its own, so that Ctrl-C reaches only the demo, which ends it in order."""
+def _process(command: list[str], name: str, report: Report) -> Iterator[subprocess.Popen[str]]:
+    """Run a party in a session of its own, so that Ctrl-C reaches only the demo, which stops it."""
     process = subprocess.Popen(  # noqa: S603 - commands of this module, no shell
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stderr is not None
-    hearing = Thread(target=_hear, args=(process.stderr, name, told), daemon=True)
-    hearing.start()
+    reader = Thread(target=_read_log, args=(process.stderr, name, report), daemon=True)
+    reader.start()
     try:
         yield process
     finally:
@@ -198,61 +206,61 @@ def _process(command: list[str], name: str, told: Told) -> Iterator[subprocess.P
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        hearing.join(timeout=5)
+        reader.join(timeout=5)
 
 
-def _hear(log: IO[str], name: str, told: Told) -> None:
+def _read_log(log: IO[str], name: str, report: Report) -> None:
     for line in log:
-        found = _LOGGED.search(line)
-        told(name, int(found[1]) if found else None, found[2] if found else line.strip())
+        match = _LOGGED.search(line)
+        report(name, int(match[1]) if match else None, match[2] if match else line.strip())
 
 
-def _address(process: subprocess.Popen[str], role: str) -> str:
+def _read_url(process: subprocess.Popen[str], role: str) -> str:
     assert process.stdout is not None
-    found = _LISTENS.search(process.stdout.readline())
-    if found is None:
-        raise StateError(f"{role}: it did not start. See what it said above.")
-    return found[1]
+    match = _LISTENS.search(process.stdout.readline())
+    if match is None:
+        raise StateError(f"{role}: it did not start. See its log above.")
+    return match[1]
 
 
-def _wait(devices: list[subprocess.Popen[str]]) -> None:
+def _wait_for(devices: list[subprocess.Popen[str]]) -> None:
     for device in devices:
-        if device.wait(timeout=PATIENCE) != 0:
-            raise StateError("a sensor ended early. See what it said above.")
+        if device.wait(timeout=TIMEOUT_SECONDS) != 0:
+            raise StateError("a sensor ended early. See its log above.")
 
 
-def _results(owner: Link, made: ParameterFile, plan: Plan) -> list[dict[str, Any]]:
-    found, deadline = [], time.monotonic() + PATIENCE
+def _fetch_results(owner: Link, signed: SignedParameters, plan: Plan) -> list[dict[str, Any]]:
+    results, deadline = [], time.monotonic() + TIMEOUT_SECONDS
     for window in range(plan.windows):
         while True:
             try:
-                status, body = owner.call("GET", f"/v1/{made.parameters.stream}/w/{window}/result")
+                status, body = owner.call("GET", f"/v1/{signed.parameters.stream}/w/{window}/result")
             except Unreachable:
                 status, body = 0, b""
             if status == 200:
-                found.append(json.loads(body))
+                results.append(json.loads(body))
                 break
             if time.monotonic() > deadline:
-                raise StateError(f"window {window}: no result in time. See what the parties said above.")
+                raise StateError(f"window {window}: no result in time. See the logs above.")
             time.sleep(0.1)
     owner.close()
-    return found
+    return results
 
 
-def _make_outcome(
-    folder: Path, made: ParameterFile, truth: list[list[Floats]], results: list[dict[str, Any]], seconds: float
+def _compare(
+    folder: Path, signed: SignedParameters, truth: list[list[Floats]], results: list[dict[str, Any]], seconds: float
 ) -> Outcome:
-    """Compare with what was made up: only here, and only because these readings are nobody's."""
-    flagged = {one["id"] for result in results for one in result["outliers"]}
+    """Compare results with the truth, which only a demo on synthetic readings can do."""
+    flagged = {row["id"] for result in results for row in result["outliers"]}
     outliers: set[str] = set()
     for number, windows in enumerate(truth, start=1):
         identity = Identity.read(folder / "keys" / f"sensor-{number}")
-        box = Outbox(
-            folder / f"sensor-{number}.db", identity=identity, parameters=made.parameters, noise=system_noise()
+        outbox = Outbox(
+            folder / f"sensor-{number}.db", identity=identity, parameters=signed.parameters, noise=system_noise()
         )
         for window, is_outlier in enumerate(windows):
-            outliers |= {f"{name:016x}" for name in box.ids(window)[is_outlier].tolist()}
-        box.close()
+            outliers |= {f"{name:016x}" for name in outbox.ids(window)[is_outlier].tolist()}
+        outbox.close()
     return Outcome(
         found=len(flagged),
         true=len(flagged & outliers),

@@ -1,8 +1,8 @@
-"""What a sensor remembers: its ledger, and every frame it has made, finished and paid for before the first is sent.
+"""The store of a sensor: its ledger, and every frame it has made, finished and charged before the first is sent.
 
-A batch is one transaction: clock and budget are looked at, noise is drawn, keys are dealt, and charge and frames are on
-the disk together or not at all. A batch that is there is never made again, so noise is never drawn twice, whatever
-dies. Its place is a window and a number under one parameter set; other readings there are refused.
+A batch is one transaction: clock and budget are checked, noise is drawn, keys are dealt, and charge and frames are on
+the disk together or not at all. A stored batch is never made again, so noise is never drawn twice, even after a crash.
+A batch is named by its window and number under one parameter set; other readings under that name are refused.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import BudgetExhausted, DataError, StateError
+from wallflower.machine.sqlite_file import FileFormat, SqliteFile
 from wallflower.machine.vault import OpenVault, Vault
 from wallflower.noise import Noise, words
 from wallflower.privacy import Exact, Loss
+from wallflower.sensors.comparison import TAG_KEY_BYTES
+from wallflower.sensors.device import prepare_batch, prepare_commit, recipients
 from wallflower.sensors.parameters import Parameters
-from wallflower.sensors.parties.database import Database
 from wallflower.sensors.parties.keys import Identity
-from wallflower.sensors.protocol.batches import TAG_KEY, Place, commit_frame, prepare_batch, targets
-from wallflower.sensors.protocol.seals import signature
+from wallflower.sensors.protocol.frames import BatchId
 
-_APPLICATION_ID: Final = 0x77666F31  # marks the file as the store of a sensor
 _TABLES: Final = """
 CREATE TABLE device (parameters BLOB NOT NULL, sensor INTEGER NOT NULL);
 CREATE TABLE limits (id INTEGER PRIMARY KEY, epsilon TEXT NOT NULL);
@@ -69,11 +69,14 @@ CREATE UNIQUE INDEX one_commit ON frames (parameters, window, target) WHERE seq 
 CREATE TRIGGER charges_stay BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, 'a charge stays'); END;
 CREATE TRIGGER charges_are_kept BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is kept'); END;
 """
+_FORMAT: Final = FileFormat(
+    application_id=0x77666F31, tables=_TABLES, content="the store of a sensor", page_bytes=16_384
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingFrame:
-    """A finished frame that still has to arrive; a commit has no `seq`."""
+    """A finished frame that has not arrived yet; a commit has no `seq`."""
 
     id: int
     window: int
@@ -83,11 +86,11 @@ class PendingFrame:
 
 
 class WindowError(DataError):
-    """A window that takes no readings now, so that nothing was drawn and nothing paid."""
+    """A window that takes no readings now; nothing was drawn and nothing charged."""
 
 
 class Outbox:
-    """The store of one sensor; what it adds and commits is under one parameter set."""
+    """The store of one sensor; it adds and commits under one parameter set at a time."""
 
     def __init__(
         self,
@@ -100,9 +103,9 @@ class Outbox:
     ) -> None:
         self._identity, self._parameters, self._noise = identity, parameters, noise
         self._set = parameters.hash
-        self.sensor = number(identity.name)
-        self._database = Database(path, application_id=_APPLICATION_ID, tables=_TABLES, vault=vault)
-        self._vault = self._database.vault
+        self.sensor = sensor_number(identity.name)
+        self._file = SqliteFile(path, _FORMAT, vault=vault)
+        self._vault = self._file.vault
         try:
             self._claim(path)
         except BaseException:
@@ -110,196 +113,198 @@ class Outbox:
             raise
 
     def close(self) -> None:
-        self._database.close()
+        self._file.close()
 
-    def limit(self, epsilon: Exact) -> None:
-        """State the sensor's whole budget; stating the same again changes nothing."""
-        stated = Loss(epsilon, kind=self._parameters.loss.kind, neighbours=self._parameters.loss.neighbours)
-        with self._database.transaction() as db:
-            if _limit(db) != stated.amount:
-                db.execute("INSERT INTO limits (epsilon) VALUES (?)", (str(stated.amount),))
+    def set_limit(self, epsilon: Exact) -> None:
+        """Set the sensor's total budget; setting the same again changes nothing."""
+        limit = Loss(epsilon, kind=self._parameters.loss.kind, neighbours=self._parameters.loss.neighbours)
+        with self._file.transaction() as db:
+            if _read_limit(db) != limit.amount:
+                db.execute("INSERT INTO limits (epsilon) VALUES (?)", (str(limit.amount),))
 
     @property
     def spent(self) -> Fraction:
-        """ε of all readings this sensor ever perturbed, added up."""
-        with self._database.transaction() as db:
+        """ε of all readings that this sensor ever perturbed, added up."""
+        with self._file.transaction() as db:
             return _sum_charges(db)
 
     @property
     def left(self) -> Fraction:
-        with self._database.transaction() as db:
-            return max(_limit(db) - _sum_charges(db), Fraction())
+        """ε that is left of the limit."""
+        with self._file.transaction() as db:
+            return max(_read_limit(db) - _sum_charges(db), Fraction())
 
     def add(self, window: int, seq: int, readings: ArrayLike) -> bool:
-        """Pay for a batch and finish its frames, or refuse and change nothing. False if it was there already."""
+        """Charge a batch and store its frames, or raise an error and change nothing. False if it was stored before."""
         values = np.asarray(readings, dtype=np.float64)
-        place = Place(sensor=self.sensor, window=window, seq=seq)
-        mark = self._mark(place, values)
-        with self._database.transaction() as db:
-            asked = "SELECT digest FROM charges WHERE parameters = ? AND window = ? AND seq = ?"
-            known = db.execute(asked, (self._set, window, seq)).fetchone()
+        batch = BatchId(sensor=self.sensor, window=window, seq=seq)
+        fingerprint = self._fingerprint(batch, values)
+        with self._file.transaction() as db:
+            query = "SELECT digest FROM charges WHERE parameters = ? AND window = ? AND seq = ?"
+            known = db.execute(query, (self._set, window, seq)).fetchone()
             if known is not None:
-                _require_same(known[0], mark, place)
+                _check_same(known[0], fingerprint, batch)
                 return False
             if self._is_committed(db, window):
                 raise DataError(f"window {window}: it is committed and takes no more batches. Use the next one.")
-            self._require_open(window)
-            self._require_budget(db, len(values))
-            batch = prepare_batch(self._parameters, values, place, self._tag_key(db, window), self._noise)
-            ids = self._vault.seal(batch.ids.astype("<u8").tobytes(), "ids", self._set, window, seq)
-            paid = (len(values), str(self._parameters.loss.amount), ids, mark)
-            db.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?, ?)", (self._set, window, seq, *paid))
-            for target, body in batch.frames.items():
-                self._keep(db, window, seq, target, body)
+            self._check_open(window)
+            self._check_budget(db, len(values))
+            prepared = prepare_batch(self._parameters, values, batch, self._tag_key(db, window), self._noise)
+            ids = self._vault.seal(prepared.ids.astype("<u8").tobytes(), "ids", self._set, window, seq)
+            charge = (len(values), str(self._parameters.loss.amount), ids, fingerprint)
+            db.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?, ?)", (self._set, window, seq, *charge))
+            for target, body in prepared.frames.items():
+                self._insert_frame(db, window, seq, target, body)
         return True
 
     def finish(self, window: int) -> bool:
-        """Commit a window: no further batch belongs to it. False if it was committed, or has nothing in it."""
-        with self._database.transaction() as db:
+        """Commit a window: it takes no further batch. False if it was committed before, or is empty."""
+        with self._file.transaction() as db:
             rows = self._ids(db, window)
             if not rows or self._is_committed(db, window):
                 return False
-            place = Place(sensor=self.sensor, window=window, seq=len(rows))
-            body = commit_frame(
-                self._parameters, place, np.concatenate(rows), _sum_charges(db), self._tag_key(db, window)
-            )
-            for target in targets(self._parameters):
-                self._keep(db, window, None, target, body)
+            batch = BatchId(sensor=self.sensor, window=window, seq=len(rows))
+            tag_key = self._tag_key(db, window)
+            body = prepare_commit(self._parameters, batch, np.concatenate(rows), _sum_charges(db), tag_key)
+            for target in recipients(self._parameters):
+                self._insert_frame(db, window, None, target, body)
         return True
 
     def ids(self, window: int) -> NDArray[np.uint64]:
-        """The id of each reading of a window, in the order the readings came."""
-        with self._database.transaction() as db:
+        """Return the id of each reading of a window, in the order of the readings."""
+        with self._file.transaction() as db:
             return np.concatenate([np.empty(0, np.uint64), *self._ids(db, window)])
 
     def next_frame(self, target: str) -> PendingFrame | None:
-        """The next frame for a reader: windows in turn, batches before the commit."""
-        asked = """
+        """Return the next frame for a recipient: windows in turn, batches before the commit."""
+        query = """
             SELECT id, window, seq, body, signature FROM frames WHERE target = ? AND state = 'pending'
             ORDER BY window, seq IS NULL, seq LIMIT 1"""
-        with self._database.transaction() as db:
-            row = db.execute(asked, (target,)).fetchone()
+        with self._file.transaction() as db:
+            row = db.execute(query, (target,)).fetchone()
         if row is None:
             return None
         body = self._vault.unseal(row["body"], "frame", self._set, row["window"], row["seq"], target)
         return PendingFrame(**dict(row) | {"body": body})
 
     def settle(self, frame: int, state: str, status: int | None) -> None:
-        """Note what became of a frame. What has arrived is needed no more, and both halves together tell a distance."""
-        with self._database.transaction() as db:
+        """Record the fate of a frame and erase its body: the frames of both recipients together reveal a distance."""
+        with self._file.transaction() as db:
             db.execute("UPDATE frames SET state = ?, status = ?, body = NULL WHERE id = ?", (state, status, frame))
 
     def postpone(self, frame: int, status: int | None) -> None:
-        """Note that a frame's time is over by this device's clock, and keep it: clocks are set right now and then."""
-        with self._database.transaction() as db:
+        """Record that a frame is late by this device's clock, and keep it: a wrong clock may be corrected."""
+        with self._file.transaction() as db:
             db.execute("UPDATE frames SET state = 'late', status = ? WHERE id = ?", (status, frame))
 
     def resume(self) -> None:
-        """Make pending again what was late only by a clock that was wrong."""
-        asked = "UPDATE frames SET state = 'pending' WHERE state = 'late' AND body IS NOT NULL AND closes > ?"
-        with self._database.transaction() as db:
-            db.execute(f"{asked} AND parameters = ?", (time.time(), self._set))
+        """Make frames pending again that were late only by a wrong clock."""
+        query = "UPDATE frames SET state = 'pending' WHERE state = 'late' AND body IS NOT NULL AND closes > ?"
+        with self._file.transaction() as db:
+            db.execute(f"{query} AND parameters = ?", (time.time(), self._set))
 
-    def fates(self) -> dict[str, dict[str, int]]:
-        """How many frames of each reader are pending, sent, late or refused."""
-        found: dict[str, dict[str, int]] = {}
-        with self._database.transaction() as db:
+    def count_frames(self) -> dict[str, dict[str, int]]:
+        """Return how many frames for each recipient are pending, sent, late or refused."""
+        counts: dict[str, dict[str, int]] = {}
+        with self._file.transaction() as db:
             for target, state, count in db.execute("SELECT target, state, count(*) FROM frames GROUP BY 1, 2"):
-                found.setdefault(target, {})[state] = count
-        return found
+                counts.setdefault(target, {})[state] = count
+        return counts
 
     def _claim(self, path: Path) -> None:
         stated = self._parameters
-        with self._database.transaction() as db:
+        with self._file.transaction() as db:
             row = db.execute("SELECT parameters, sensor FROM device").fetchone()
             if row is None:
                 db.execute("INSERT INTO device VALUES (?, ?)", (self._set, self.sensor))
             elif row[1] != self.sensor:
-                raise StateError(f"{path}: it belongs to another sensor. Name this one's own file, or a new one.")
+                raise StateError(
+                    f"{path}: the store belongs to another sensor. Name the store of this one, or a new file."
+                )
             elif row[0] != self._set:
-                self._renew(db, path)
+                self._switch_parameters(db, path)
             db.execute("INSERT OR IGNORE INTO sets VALUES (?, ?, ?)", (self._set, stated.stream, stated.version))
 
-    def _renew(self, db: sqlite3.Connection, path: Path) -> None:
-        """Go over to another set, when nothing under the one before can arrive any more."""
+    def _switch_parameters(self, db: sqlite3.Connection, path: Path) -> None:
+        """Switch to another set, if no frame of the one before can arrive any more."""
         stated = self._parameters
         newest = db.execute("SELECT max(version) FROM sets WHERE stream = ?", (stated.stream,)).fetchone()[0]
         if stated.version < (newest or 0):
             raise StateError(
-                f"{path}: version {stated.version} of the parameter set was replaced by {newest} here. Take the newest."
+                f"{path}: version {stated.version} of the parameter set was replaced by {newest} here. Use the newest."
             )
         db.execute("UPDATE frames SET state = 'late' WHERE state = 'pending' AND closes <= ?", (time.time(),))
         waits = db.execute("SELECT max(closes) FROM frames WHERE state = 'pending'").fetchone()[0]
         if waits is not None:
             raise StateError(
-                f"{path}: frames of an older parameter set are still to be sent, until {moment(waits)}. "
+                f"{path}: frames of an older parameter set are still to be sent, until {format_time(waits)}. "
                 "Send them first, or wait until then."
             )
         db.execute("UPDATE frames SET body = NULL")
         db.execute("UPDATE device SET parameters = ?", (self._set,))
 
-    def _require_open(self, window: int) -> None:
-        """Before anything is drawn or paid: what comes too early or too late would be spent for nothing."""
-        now, first, last = time.time(), self._parameters.earliest(window), self._parameters.closes(window)
+    def _check_open(self, window: int) -> None:
+        """Raise WindowError before anything is drawn or charged: readings that come too early or too late are lost."""
+        now, first, last = time.time(), self._parameters.accepts_from(window), self._parameters.closes_at(window)
         if not first <= now < last:
             raise WindowError(
-                f"window {window}: it takes readings from {moment(first)} to {moment(last)}, and by this device's "
-                f"clock it is {moment(now)}. Nothing was drawn or paid. Check the clock, the window, and `starts`."
+                f"window {window}: it takes readings from {format_time(first)} to {format_time(last)}, and by this "
+                f"device's clock it is {format_time(now)}. Nothing was charged. Check clock, window and `starts`."
             )
 
-    def _require_budget(self, db: sqlite3.Connection, readings: int) -> None:
-        limit, spent = _limit(db), _sum_charges(db)
+    def _check_budget(self, db: sqlite3.Connection, readings: int) -> None:
+        limit, spent = _read_limit(db), _sum_charges(db)
         cost = self._parameters.loss.amount * readings
         if spent + cost > limit:
             raise BudgetExhausted(
                 self._identity.name,
                 asked=f"ε={cost} for {readings:,} readings",
                 left=f"ε={max(limit - spent, Fraction())}",
-                remedy="Send fewer readings, or decide on a larger budget for this sensor (--budget).",
+                remedy="Send fewer readings, or set a larger budget for this sensor (--budget).",
             )
 
-    def _mark(self, place: Place, values: NDArray[np.float64]) -> bytes:
-        """By which the same readings are known again; who has the file alone cannot try readings out."""
-        own = self._identity.key.private_bytes_raw()
-        secret = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wallflower readings of a batch").derive(own)
-        told = f"{place.window} {place.seq} {values.shape} ".encode("ascii")
-        return hmac.digest(secret, self._set + told + np.ascontiguousarray(values).tobytes(), hashlib.sha256)
+    def _fingerprint(self, batch: BatchId, values: NDArray[np.float64]) -> bytes:
+        """Return what identifies the same readings; keyed, so that the file alone does not allow guessing them."""
+        key = self._identity.key.private_bytes_raw()
+        secret = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wallflower readings of a batch").derive(key)
+        name = f"{batch.window} {batch.seq} {values.shape} ".encode("ascii")
+        return hmac.digest(secret, self._set + name + np.ascontiguousarray(values).tobytes(), hashlib.sha256)
 
     def _is_committed(self, db: sqlite3.Connection, window: int) -> bool:
-        asked = "SELECT 1 FROM frames WHERE parameters = ? AND window = ? AND seq IS NULL"
-        return db.execute(asked, (self._set, window)).fetchone() is not None
+        query = "SELECT 1 FROM frames WHERE parameters = ? AND window = ? AND seq IS NULL"
+        return db.execute(query, (self._set, window)).fetchone() is not None
 
     def _ids(self, db: sqlite3.Connection, window: int) -> list[NDArray[np.uint64]]:
-        asked = "SELECT ids, seq FROM charges WHERE parameters = ? AND window = ? ORDER BY seq"
-        rows = db.execute(asked, (self._set, window)).fetchall()
+        query = "SELECT ids, seq FROM charges WHERE parameters = ? AND window = ? ORDER BY seq"
+        rows = db.execute(query, (self._set, window)).fetchall()
         bodies = (self._vault.unseal(row[0], "ids", self._set, window, row[1]) for row in rows)
         return [np.frombuffer(body, dtype="<u8") for body in bodies]
 
     def _tag_key(self, db: sqlite3.Connection, window: int) -> bytes:
-        asked = "SELECT tag_key FROM secrets WHERE parameters = ? AND window = ?"
-        row = db.execute(asked, (self._set, window)).fetchone()
+        query = "SELECT tag_key FROM secrets WHERE parameters = ? AND window = ?"
+        row = db.execute(query, (self._set, window)).fetchone()
         if row is not None:
             return self._vault.unseal(bytes(row[0]), "tag key", self._set, window)
-        fresh = words(self._noise, TAG_KEY // 8).tobytes()
+        tag_key = words(self._noise, TAG_KEY_BYTES // 8).tobytes()
         db.execute(
             "INSERT INTO secrets VALUES (?, ?, ?)",
-            (self._set, window, self._vault.seal(fresh, "tag key", self._set, window)),
+            (self._set, window, self._vault.seal(tag_key, "tag key", self._set, window)),
         )
-        return fresh
+        return tag_key
 
-    def _keep(self, db: sqlite3.Connection, window: int, seq: int | None, target: str, body: bytes) -> None:
+    def _insert_frame(self, db: sqlite3.Connection, window: int, seq: int | None, target: str, body: bytes) -> None:
         sealed = self._vault.seal(body, "frame", self._set, window, seq, target)
-        row = (self._set, window, seq, target, sealed, signature(self._identity.key, body))
-        written = """
+        row = (self._set, window, seq, target, sealed, self._identity.key.sign(body))
+        query = """
             INSERT INTO frames (parameters, window, seq, target, body, signature, closes)
             VALUES (?, ?, ?, ?, ?, ?, ?)"""
-        db.execute(written, (*row, self._parameters.closes(window)))
+        db.execute(query, (*row, self._parameters.closes_at(window)))
 
 
-def moment(seconds: float) -> str:
-    """A time as people read it.
+def format_time(seconds: float) -> str:
+    """Return a time as text for people.
 
-    >>> moment(1800000000)
+    >>> format_time(1800000000)
     '2027-01-15 08:00:00 UTC'
     """
     try:
@@ -308,23 +313,23 @@ def moment(seconds: float) -> str:
         return "a time beyond the calendar"
 
 
-def number(name: str) -> int:
-    """The number of a sensor, from its name."""
+def sensor_number(name: str) -> int:
+    """Return the number of a sensor from its name."""
     word, _, digits = name.partition("-")
     if word != "sensor" or not digits.isdigit():
-        raise StateError(f"{name}: these are not a sensor's keys. Name a sensor's folder, as in keys/sensor-1.")
+        raise StateError(f"{name}: not the keys of a sensor. Name the folder of a sensor, such as keys/sensor-1.")
     return int(digits)
 
 
-def _require_same(known: bytes, given: bytes, place: Place) -> None:
-    if not hmac.compare_digest(known, given):
+def _check_same(known: bytes, fingerprint: bytes, batch: BatchId) -> None:
+    if not hmac.compare_digest(known, fingerprint):
         raise DataError(
-            f"window {place.window}: batch {place.seq} was made before, of other readings, which are paid for. "
+            f"window {batch.window}: batch {batch.seq} was made before, of other readings, which were charged. "
             "Pass the same ones again, or use the next window."
         )
 
 
-def _limit(db: sqlite3.Connection) -> Fraction:
+def _read_limit(db: sqlite3.Connection) -> Fraction:
     row = db.execute("SELECT epsilon FROM limits ORDER BY id DESC LIMIT 1").fetchone()
     return Fraction() if row is None else Fraction(row[0])
 

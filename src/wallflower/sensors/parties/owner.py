@@ -1,9 +1,15 @@
-"""The owner: gets the servers' sealed reports, or in mode direct the sensors' sealed bits, and says what was found."""
+"""The stream owner: unseals the servers' reports, or in mode direct the sensors' bits, and publishes the result.
+
+At the end of a window a sensor signs one commitment: how many batches and readings, the digest of their ids, what it
+has spent, and the key of its tags, sealed to the stream owner. Both servers get it and forward the bytes. Only the
+sensor's signature counts: a server cannot forge one, and what the servers disagree about is reported, not decided.  (V)
+"""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -13,173 +19,242 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from wallflower.errors import PrivacyError
 from wallflower.machine.files import write_text
 from wallflower.machine.vault import OpenVault, Vault
-from wallflower.sensors.parameters import Direct
-from wallflower.sensors.parties.commitments import Words, weigh_commits
-from wallflower.sensors.parties.intake import BadCall, body_digest
-from wallflower.sensors.parties.keys import Identity, Peer
-from wallflower.sensors.parties.owner_page import page
-from wallflower.sensors.parties.parameter_file import ParameterFile
-from wallflower.sensors.parties.party import Party, log
-from wallflower.sensors.protocol.batches import TAG_KEY, Place, about, about_commit
-from wallflower.sensors.protocol.findings import UNSOUND, Report, Tally, tally_reports, window_result
-from wallflower.sensors.protocol.frames import Frame, FrameError, Kind, decode
-from wallflower.sensors.protocol.seals import Forgery, require_signature, unseal
+from wallflower.sensors.comparison import TAG_KEY_BYTES
+from wallflower.sensors.parameters import Direct, Parameters
+from wallflower.sensors.parties.keys import Identity, Peer, SignedParameters
+from wallflower.sensors.parties.owner_page import render_page
+from wallflower.sensors.parties.party import BadCall, Party, digest_body, log
+from wallflower.sensors.protocol.findings import (
+    FORGED,
+    NOT_FORWARDED,
+    TWO_COMMITMENTS,
+    UNSOUND,
+    Doubt,
+    Report,
+    SignedCommit,
+    Tally,
+    doubt_listings,
+    tally_reports,
+    window_result,
+)
+from wallflower.sensors.protocol.frames import (
+    BatchId,
+    Commit,
+    Forgery,
+    Frame,
+    FrameError,
+    Kind,
+    batch_context,
+    commit_context,
+    decode,
+    report_context,
+    unseal,
+    verify_signature,
+)
+
+Commits = Mapping[int, tuple[Frame, Commit]]  # by sensor: its valid commitment
 
 SERVERS: Final = ("analyst", "correction")
-_RESULT: Final = "told"
+_PUBLISHED: Final = "published"  # the message that holds the result of a window
 
 
 class Owner(Party):
-    """Reads what is sealed to it; a result, once told, does not change."""
+    """The stream owner's process; a published result does not change."""
 
     role: ClassVar[str] = "owner"
 
     def __init__(
         self,
         identity: Identity,
-        signed: ParameterFile,
+        signed: SignedParameters,
         store: Path,
         *,
         out: Path | None = None,
         vault: Vault | OpenVault | None = None,
     ) -> None:
         if identity.seal is None or identity.seal_public != signed.parameters.seal:
-            raise Forgery("the parameter set is sealed to another key. Use the owner's keys that it names.")
+            raise Forgery("the parameter set is sealed to another key. Use the stream owner's keys that it names.")
         super().__init__(identity, signed, store, vault=vault)
         self._seal: X25519PrivateKey = identity.seal
         self._out = out
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
 
-    def report(self, peer: Peer, signature: bytes, body: bytes) -> int:
-        """Take a server's report: 201 new, 200 the same again, 409 another one, 410 the result was told without it.
+    def add_report(self, peer: Peer, signature: bytes, body: bytes) -> int:
+        """Store a server's report; return 201 for a new one, 200 for the same bytes.
 
-        Refused in mode direct: a report ends the collecting of a window, which there is up to the sensors alone.
+        Raises BadCall 409 for another report, 410 if the result was published without it. Refused in mode direct: a
+        report ends the collecting of a window, which only sensors may do there.
         """
         if isinstance(self.parameters.settings, Direct):
-            raise Forgery(f"{peer.name}: in mode direct the sensors report, and no server takes part.")
+            raise Forgery(f"{peer.name}: in mode direct sensors report, and servers take no part.")
         if peer.name not in SERVERS:
             raise Forgery(f"{peer.name}: only the two servers report.")
-        require_signature(peer.key, signature, body)
+        verify_signature(peer.key, signature, body)
         frame = decode(body, parameters=self.parameters.hash, kinds=(Kind.RESULT,))
-        if self.parameters.earliest(frame.window) > time.time():
+        if self.parameters.accepts_from(frame.window) > time.time():
             raise BadCall(425, "the window has not begun. Report it when it is over.")
         self._open_report(peer.name, frame)
-        with self.turn:
-            known = self.store.letter(frame.window, peer.name)
+        with self.lock:
+            known = self.store.message(frame.window, peer.name)
             if known is not None:
-                if known.digest == body_digest(body):
+                if known.digest == digest_body(body):
                     return 200
                 raise BadCall(409, "another report was sent before. A window is reported once.")
-            if self.store.letter(frame.window, _RESULT) is not None:
-                raise BadCall(410, "the result was told already. What was not reported in time stays unjudged.")
-            self.store.move(frame.window, "sealed")
-            self.store.write(frame.window, peer.name, body)
+            if self.store.message(frame.window, _PUBLISHED) is not None:
+                raise BadCall(410, "the result was published. What was not reported in time stays unjudged.")
+            self.store.advance(frame.window, "sealed")
+            self.store.add_message(frame.window, peer.name, body)
         log.info("window %d: report of the %s", frame.window, peer.name)
         return 201
 
     def result(self, window: int) -> dict[str, Any] | None:
-        """What was told of a window, if it is finished."""
-        letter = self.store.letter(window, _RESULT)
-        if letter is None or letter.answered is None:
+        """Return the published result of a window; None if it is not finished."""
+        message = self.store.message(window, _PUBLISHED)
+        if message is None or message.response is None:
             return None
-        found: dict[str, Any] = json.loads(letter.answered)
-        return found
+        result: dict[str, Any] = json.loads(message.response)
+        return result
 
     def results(self) -> list[dict[str, Any]]:
-        """All that was told so far."""
-        return [one for window, _ in self.store.list_states() if (one := self.result(window)) is not None]
+        """Return all published results."""
+        return [result for window, _ in self.store.list_states() if (result := self.result(window)) is not None]
 
     def page(self) -> str:
-        return page(self.parameters, self.results(), self.store.list_states())
+        """Return the page about all windows, as HTML."""
+        return render_page(self.parameters, self.results(), self.store.list_states())
 
     def advance(self, window: int) -> bool:
         match self.store.state(window):
             case "collecting":
-                if self.collector.is_over(window):
-                    self.store.move(window, "sealed")
-                    return True
-                return False
+                if not self.collector.is_complete(window):
+                    return False
+                self.store.advance(window, "sealed")
             case "sealed":
-                return self._tell(window)
+                return self._publish(window)
             case "exchanged":
-                self._publish(window)
-                self.store.move(window, "delivered")
-                return True
+                self._write_files(window)
+                self.store.advance(window, "delivered")
             case "delivered":
-                self.store.forget(window, {})
-                return True
+                self.store.purge(window, {})
             case _:
                 return False
+        return True
 
-    def _tell(self, window: int) -> bool:
-        with self.turn:
-            direct = isinstance(self.parameters.settings, Direct)
-            reports = {} if direct else self._reports(window)
-            late = time.time() >= self.parameters.gives_up(window) + float(self.parameters.patience)
-            if not direct and len(reports) < len(SERVERS) and not late:
-                return False
-            said: Words
-            if direct:
-                tally, said = self._bits(window), self.collector.read_commits(window)
+    def _publish(self, window: int) -> bool:
+        """Store the result of a window, if all reports are there or their time is over."""
+        with self.lock:
+            if isinstance(self.parameters.settings, Direct):
+                tally, commits, reporters = self._open_bits(window), self.collector.read_commits(window), ["sensors"]
             else:
-                said, doubts = weigh_commits(self.parameters, window, reports, self.identify)
-                tally = tally_reports(self.parameters, reports, lambda sensor: self._tag_key(window, sensor, said))
+                reports = self._read_reports(window)
+                is_late = time.time() >= self.parameters.gives_up_at(window) + float(self.parameters.patience)
+                if len(reports) < len(SERVERS) and not is_late:
+                    return False
+                verified, doubts = verify_commits(self.parameters, window, reports, self.identify)
+                tally = tally_reports(self.parameters, reports, lambda sensor: self._tag_key(window, sensor, verified))
                 tally.doubts = doubts
-            found = window_result(self.parameters, window, tally, _sensors(said))
-            found["reported"] = sorted(reports) or ["sensors"]
-            self.store.move(window, "exchanged", **{_RESULT: (b"", json.dumps(found, sort_keys=True).encode("ascii"))})
+                commits, reporters = dict(verified), sorted(reports)
+            result = window_result(self.parameters, window, tally, _summarise_sensors(commits))
+            result["reported"] = reporters
+            body = json.dumps(result, sort_keys=True).encode("ascii")
+            self.store.advance(window, "exchanged", **{_PUBLISHED: (b"", body)})
         log.info("window %d: %d judged, %d unjudged", window, tally.judged, len(tally.unjudged))
         return True
 
-    def _publish(self, window: int) -> None:
+    def _write_files(self, window: int) -> None:
         if self._out is not None:
-            found = self.result(window)
-            write_text(self._out / f"window-{window}.json", json.dumps(found, indent=1) + "\n")
+            write_text(self._out / f"window-{window}.json", json.dumps(self.result(window), indent=1) + "\n")
             write_text(self._out / "index.html", self.page())
 
-    def _reports(self, window: int) -> dict[str, Report]:
-        found = {}
+    def _read_reports(self, window: int) -> dict[str, Report]:
+        reports = {}
         for name in SERVERS:
-            letter = self.store.letter(window, name)
-            if letter is not None and letter.asked is not None:
-                frame = decode(letter.asked, parameters=self.parameters.hash)
-                found[name] = self._open_report(name, frame)
-        return found
+            message = self.store.message(window, name)
+            if message is not None and message.request is not None:
+                frame = decode(message.request, parameters=self.parameters.hash)
+                reports[name] = self._open_report(name, frame)
+        return reports
 
     def _open_report(self, name: str, frame: Frame) -> Report:
-        bound = self.parameters.hash + frame.window.to_bytes(8, "little") + name.encode("ascii")
-        report = Report.from_bytes(unseal(self._seal, frame.rest, bound), self.parameters)
-        if report.unjudged.window != frame.window or (report.found and report.found.window != frame.window):
+        context = report_context(self.parameters.hash, frame.window, name)
+        report = Report.from_bytes(unseal(self._seal, frame.rest, context), self.parameters)
+        if report.unjudged.window != frame.window or (report.finding and report.finding.window != frame.window):
             raise FrameError("report: it is about another window than its envelope. Send it as it was made.")
         return report
 
-    def _tag_key(self, window: int, sensor: int, said: Words) -> bytes | None:
-        letter = said[sensor][1].letter if sensor in said else b""
+    def _tag_key(self, window: int, sensor: int, commits: Commits) -> bytes | None:
+        sealed_key = commits[sensor][1].sealed_key if sensor in commits else b""
+        context = commit_context(self.parameters.hash, sensor, window)
         try:
-            key = unseal(self._seal, letter, about_commit(self.parameters, sensor, window)) if letter else b""
+            key = unseal(self._seal, sealed_key, context) if sealed_key else b""
         except Forgery:
             return None
-        return key if len(key) == TAG_KEY else None
+        return key if len(key) == TAG_KEY_BYTES else None
 
-    def _bits(self, window: int) -> Tally:
+    def _open_bits(self, window: int) -> Tally:
+        """Unseal the bits of mode direct."""
         tally = Tally()
         for frame in self.collector.frames(window):
             ids, sensors = frame["ids"], np.full(frame.count, frame.sensor, dtype=np.uint64)
-            place = Place(sensor=frame.sensor, window=window, seq=frame.seq)
+            batch = BatchId(sensor=frame.sensor, window=window, seq=frame.seq)
             try:
-                packed = np.frombuffer(unseal(self._seal, frame.rest, about(self.parameters, place, ids)), np.uint8)
+                body = unseal(self._seal, frame.rest, batch_context(self.parameters.hash, batch, ids))
             except PrivacyError:
                 tally.give_up(ids, sensors, UNSOUND)
                 continue
-            out = np.flatnonzero(np.unpackbits(packed, bitorder="little")[: frame.count])
+            bits = np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little")
+            outliers = np.flatnonzero(bits[: frame.count])
             tally.judged += frame.count
-            tally.flag(ids[out], sensors[out], ({"level": 1} for _ in out))
+            tally.flag(ids[outliers], sensors[outliers], ({"level": 1} for _ in outliers))
         return tally
 
 
-def _sensors(said: Words) -> dict[str, dict[str, Any]]:
-    """How many readings each sensor committed, and what it has spent, by its own signed word."""
+def verify_commits(
+    parameters: Parameters, window: int, reports: Mapping[str, Report], identify: Callable[[bytes], Peer]
+) -> tuple[Commits, list[Doubt]]:
+    """Return the commitments that the sensors signed, and doubts about all that does not fit.
+
+    `identify` returns the party of a certificate, or raises an error.
+    """
+    commits: dict[int, tuple[Frame, Commit]] = {}
+    doubts: list[Doubt] = []
+    for sensor in sorted({number for report in reports.values() for number in report.commits}):
+        copies: dict[bytes, tuple[Frame, Commit]] = {}
+        for server, report in reports.items():
+            if sensor not in report.commits:
+                doubts.append(Doubt(sensor, NOT_FORWARDED, server))
+                continue
+            signed = report.commits[sensor]
+            try:
+                copies[signed.body] = _verify_commit(parameters, window, sensor, signed, identify)
+            except PrivacyError:
+                doubts.append(Doubt(sensor, FORGED, server))
+        if len(copies) > 1:
+            doubts.append(Doubt(sensor, TWO_COMMITMENTS))
+        elif copies:
+            (commits[sensor],) = copies.values()
+    statements = {sensor: commit for sensor, (_, commit) in commits.items()}
+    return commits, [*doubts, *doubt_listings(reports, statements)]
+
+
+def _verify_commit(
+    parameters: Parameters, window: int, sensor: int, signed: SignedCommit, identify: Callable[[bytes], Peer]
+) -> tuple[Frame, Commit]:
+    """Return a commitment; raise an error if that sensor did not sign exactly this for this window."""
+    peer = identify(signed.certificate)
+    if peer.name != f"sensor-{sensor}":
+        raise Forgery(f"{peer.name}: its certificate is not that of sensor {sensor}. Forward what the sensor sent.")
+    verify_signature(peer.key, signed.signature, signed.body)
+    frame = decode(signed.body, parameters=parameters.hash, kinds=(Kind.COMMIT,))
+    if (frame.window, frame.sensor) != (window, sensor):
+        raise FrameError("commit: it is for another window or sensor. Forward what the sensor sent for this one.")
+    return frame, Commit.from_bytes(frame.rest)
+
+
+def _summarise_sensors(commits: Commits) -> dict[str, dict[str, Any]]:
+    """Return how many readings each sensor committed, and what it has spent, by its own signed statement."""
     return {
-        str(number): {"readings": frame.count, "spent": str(commit.spent)} for number, (frame, commit) in said.items()
+        str(number): {"readings": frame.count, "spent": str(commit.spent)}
+        for number, (frame, commit) in commits.items()
     }

@@ -1,4 +1,4 @@
-"""The owner's page: what was found in each window, complete in itself, without script and without any other file."""
+"""The stream owner's page: the result of each window, in one HTML file without script."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from html import escape
 from string import Template
 from typing import Any, Final
 
+from wallflower.sensors.device import reading_losses
 from wallflower.sensors.parameters import Parameters
-from wallflower.sensors.protocol.batches import losses
 from wallflower.sensors.protocol.findings import LEARNS
 
-MOST_SHOWN: Final = 200  # ids of a list; the JSON has all
+MAX_SHOWN_IDS: Final = 200  # of a list; the JSON has all
 
 
-def page(parameters: Parameters, results: Sequence[Mapping[str, Any]], windows: Iterable[tuple[int, str]]) -> str:
-    """One HTML page about all windows so far, the latest first."""
-    waiting = [number for number, state in windows if not any(one["window"] == number for one in results)]
+def render_page(
+    parameters: Parameters, results: Sequence[Mapping[str, Any]], windows: Iterable[tuple[int, str]]
+) -> str:
+    """Return one HTML page about all windows so far, the latest first."""
+    finished = {result["window"] for result in results}
+    waiting = [number for number, _ in windows if number not in finished]
     return Template(_PAGE).substitute(
         title=escape(parameters.stream),
         style=_STYLE,
         summary=_summary(results, waiting),
-        windows="".join(_window(one) for one in sorted(results, key=lambda one: -one["window"])),
+        windows="".join(_window(result) for result in sorted(results, key=lambda result: -result["window"])),
         sensors=_sensors(results),
         parameters=_parameters(parameters),
         learns=_learns(parameters),
@@ -32,20 +35,16 @@ def page(parameters: Parameters, results: Sequence[Mapping[str, Any]], windows: 
 
 
 def _summary(results: Sequence[Mapping[str, Any]], waiting: Sequence[int]) -> str:
-    outliers, judged = (sum(count(one) for one in results) for count in (_outliers, lambda one: one["judged"]))
-    unjudged = sum(len(one["unjudged"]) for one in results)
+    outliers, unjudged = (sum(len(result[name]) for result in results) for name in ("outliers", "unjudged"))
+    judged = sum(result["judged"] for result in results)
     figures = (
         (f"{outliers:,}", "outliers"),
         (f"{judged:,}", "readings judged"),
         (f"{unjudged:,}", "unjudged"),
         (f"{len(results):,}", "windows finished"),
-        (f"{len(waiting):,}", "windows under way"),
+        (f"{len(waiting):,}", "windows in progress"),
     )
-    return "".join(f"<div><strong>{figure}</strong><span>{words}</span></div>" for figure, words in figures)
-
-
-def _outliers(result: Mapping[str, Any]) -> int:
-    return len(result["outliers"])
+    return "".join(f"<div><strong>{figure}</strong><span>{label}</span></div>" for figure, label in figures)
 
 
 def _window(result: Mapping[str, Any]) -> str:
@@ -54,95 +53,95 @@ def _window(result: Mapping[str, Any]) -> str:
     at = f", threshold {_number(result['threshold'])}" if result["threshold"] else ""
     parts = [
         f"<h2>Window {result['window']}</h2>",
-        f'<p class="answer"><strong>{_outliers(result):,}</strong> <span>outliers{share}{at}</span></p>',
+        f'<p class="answer"><strong>{len(result["outliers"]):,}</strong> <span>outliers{share}{at}</span></p>',
         _layers(result["outliers"]),
         _ids("Outliers", result["outliers"], ("id", "sensor", "layer", "level")),
     ]
     if unjudged:
-        reasons = Counter(one["reason"] for one in unjudged)
-        said = "; ".join(f"{count:,}: {escape(reason)}" for reason, count in reasons.most_common())
-        parts.append(f'<p class="warning">{len(unjudged):,} readings are unjudged. {said}.</p>')
+        reasons = Counter(row["reason"] for row in unjudged)
+        text = "; ".join(f"{count:,}: {escape(reason)}" for reason, count in reasons.most_common())
+        parts.append(f'<p class="warning">{len(unjudged):,} readings are unjudged. {text}.</p>')
         parts.append(_ids("Unjudged", unjudged, ("id", "sensor", "reason")))
     parts.append(_doubts(result.get("doubts", ())))
     return f"<section>{''.join(parts)}</section>"
 
 
 def _doubts(doubts: Sequence[Mapping[str, Any]]) -> str:
-    """What servers say of sensors that the sensors' own words do not bear out."""
+    """Return what servers forward about sensors that the sensors did not sign."""
     if not doubts:
         return ""
-    rows = [{"sensor": one["sensor"], "told by": one["server"] or "", "reason": one["reason"]} for one in doubts]
-    said = "What the servers forward does not agree with what the sensors signed."
-    return f'<p class="warning">{said}</p>' + _ids("Doubts", rows, ("sensor", "told by", "reason"))
+    rows = [{"sensor": doubt["sensor"], "server": doubt["server"] or "", "reason": doubt["reason"]} for doubt in doubts]
+    text = "The servers forward something else than the sensors signed."
+    return f'<p class="warning">{text}</p>' + _ids("Doubts", rows, ("sensor", "server", "reason"))
 
 
 def _layers(outliers: Sequence[Mapping[str, Any]]) -> str:
-    found = Counter(one["layer"] for one in outliers if "layer" in one)
-    if not found:
+    layers = Counter(row["layer"] for row in outliers if "layer" in row)
+    if not layers:
         return ""
-    return "<p>" + ", ".join(f"{count:,} {escape(layer)}" for layer, count in sorted(found.items())) + "</p>"
+    return "<p>" + ", ".join(f"{count:,} {escape(layer)}" for layer, count in sorted(layers.items())) + "</p>"
 
 
-def _ids(words: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    """A list that is folded away; every id is in the JSON file beside the page."""
+def _ids(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """Return a list that is folded away; every id is in the JSON file beside the page."""
     if not rows:
         return ""
-    own = [name for name in names if any(name in row for row in rows)]
-    shown = rows[:MOST_SHOWN]
+    columns = [name for name in names if any(name in row for row in rows)]
+    shown = rows[:MAX_SHOWN_IDS]
     more = "" if len(shown) == len(rows) else f"<p>The first {len(shown):,}; the JSON has all {len(rows):,}.</p>"
-    cells = ([str(row.get(name, "")) for name in own] for row in shown)
+    cells = ([str(row.get(name, "")) for name in columns] for row in shown)
     opened = " open" if len(rows) <= 12 else ""
-    return f"<details{opened}><summary>{words}: {len(rows):,}</summary>{more}{_table(own, cells)}</details>"
+    return f"<details{opened}><summary>{title}: {len(rows):,}</summary>{more}{_table(columns, cells)}</details>"
 
 
 def _sensors(results: Sequence[Mapping[str, Any]]) -> str:
-    """The latest word of each sensor on what it has spent, and how many readings it committed."""
+    """Return what each sensor has spent by its latest statement, and how many readings it committed."""
     spent: dict[int, Fraction] = {}
     readings: Counter[int] = Counter()
     for result in results:
-        for name, said in result["sensors"].items():
-            spent[int(name)] = max(spent.get(int(name), Fraction()), Fraction(said["spent"]))
-            readings[int(name)] += said["readings"]
+        for name, facts in result["sensors"].items():
+            spent[int(name)] = max(spent.get(int(name), Fraction()), Fraction(facts["spent"]))
+            readings[int(name)] += facts["readings"]
     rows = ([f"sensor-{name}", f"{readings[name]:,}", f"ε={_number(str(spent[name]))}"] for name in sorted(spent))
     return _table(("sensor", "readings committed", "spent in its whole life"), rows)
 
 
 def _parameters(parameters: Parameters) -> str:
     settings = parameters.settings
-    own = {name: value for name, value in parameters.to_json()["settings"].items() if name != "mode"}
+    stated = {name: value for name, value in parameters.to_json()["settings"].items() if name != "mode"}
     facts = [
         ("mode", settings.mode),
-        *((name, _words(value)) for name, value in own.items() if value not in (None, [])),
-        ("loss of a reading", _loss(parameters)),
+        *((name, _words(value)) for name, value in stated.items() if value not in (None, [])),
+        ("cost of a reading", _cost(parameters)),
         ("noise", parameters.noise),
-        ("centre", _words([str(place) for place in parameters.centre])),
+        ("centre", _words([str(coordinate) for coordinate in parameters.centre])),
         ("grid", _number(str(parameters.grid))),
         ("window", f"{_number(str(parameters.length))} s, {_number(str(parameters.grace))} s grace"),
     ]
     columns = (
-        [column.name, *(_number(str(getattr(column, name))) for name in ("center", "scale", "range", "low", "high"))]
+        [column.name, *(_number(str(getattr(column, name))) for name in ("centre", "scale", "range", "low", "high"))]
         for column in parameters.columns
     )
-    heading = ("column", "center", "scale", "range", "low", "high")
+    heading = ("column", "centre", "scale", "range", "low", "high")
     return _facts(facts) + "<h3>Columns</h3>" + _table(heading, columns)
 
 
-def _loss(parameters: Parameters) -> str:
+def _cost(parameters: Parameters) -> str:
     if not parameters.loss.amount:
         return "none: no perturbed reading leaves a sensor"
-    usual, extreme = (loss.amount for loss in losses(parameters))
-    said = f"ε={_number(str(usual))} between usual readings, ε={float(extreme):.4g} between any two in the box"
+    usual, extreme = (loss.amount for loss in reading_losses(parameters))
+    text = f"ε={_number(str(usual))} between usual readings, ε={float(extreme):.4g} between any two in the box"
     choice = getattr(parameters.settings, "choice_epsilon", None)
-    return said if choice is None else f"{said}; ε={_number(str(choice))} more for the choice of a threshold"
+    return text if choice is None else f"{text}; ε={_number(str(choice))} more for the choice of a threshold"
 
 
 def _learns(parameters: Parameters) -> str:
-    names = ("The analyst", "The correction server", "The owner")
-    told = list(zip(names, LEARNS[parameters.settings.mode], strict=True))
+    names = ("The analyst", "The correction server", "The stream owner")
+    facts = list(zip(names, LEARNS[parameters.settings.mode], strict=True))
     together = "everything: the distance of every reading from the centre"
     if parameters.settings.mode == "direct":
-        return _facts(told)
-    return _facts([*told, ("Both servers together", together)])
+        return _facts(facts)
+    return _facts([*facts, ("Both servers together", together)])
 
 
 def _words(value: Any) -> str:
@@ -152,7 +151,7 @@ def _words(value: Any) -> str:
 
 
 def _number(text: str) -> str:
-    """A fraction as people write it, when that is short."""
+    """Return a fraction as a decimal, if that is exact and short."""
     try:
         number = Fraction(text)
     except ValueError:
@@ -162,7 +161,7 @@ def _number(text: str) -> str:
 
 
 def _facts(rows: Iterable[tuple[str, str]]) -> str:
-    body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(words)}</td></tr>" for name, words in rows)
+    body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
     return f"<table>{body}</table>"
 
 
@@ -208,8 +207,8 @@ _PAGE: Final = """<!doctype html>
 <section><div class="figures">$summary</div></section>
 $windows
 <section><h2>Sensors</h2>$sensors</section>
-<section><h2>Parameters</h2><p>Public, signed by the owner: <code>$hash</code></p>$parameters</section>
+<section><h2>Parameters</h2><p>Public, signed by the stream owner: <code>$hash</code></p>$parameters</section>
 <section><h2>Who learns what</h2>$learns</section>
-<footer>An id is random and says nothing by itself; the sensor that sent a reading knows which it was.</footer>
+<footer>An id is random and reveals nothing by itself; the sensor that sent a reading knows which it was.</footer>
 </main></body></html>
 """

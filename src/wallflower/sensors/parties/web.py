@@ -1,6 +1,6 @@
-"""HTTP for a party: who calls, what is called, and which status says what went wrong.
+"""HTTP for a party: its process, its routes, who calls, and which status says what went wrong.
 
-With TLS a caller is known by the certificate of the connection. Without, which is for tests and benchmarks on
+With TLS a caller is identified by the certificate of the connection. Without, which is for tests and benchmarks on
 loopback, the certificate comes in a header and only the signature over a body proves who sent it.
 """
 
@@ -11,7 +11,8 @@ import socket
 import ssl
 from base64 import b64decode
 from binascii import Error as Misencoded
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
@@ -22,43 +23,78 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from wallflower.errors import PrivacyError
-from wallflower.machine.listener import Listener
+from wallflower.errors import ParameterError, PrivacyError, StateError, StateUnreachable, error_place
+from wallflower.machine.listener import Listener, bind_socket
 from wallflower.sensors.parameters import Direct
-from wallflower.sensors.parties.client import CERTIFICATE, SIGNATURE
-from wallflower.sensors.parties.correction import CorrectionServer
-from wallflower.sensors.parties.database import DiskFull
-from wallflower.sensors.parties.intake import BadCall
-from wallflower.sensors.parties.keys import Peer
+from wallflower.sensors.parties.client import CERTIFICATE_HEADER, LOOPBACK_HOSTS, SIGNATURE_HEADER
+from wallflower.sensors.parties.keys import Identity, Peer, SignedParameters
 from wallflower.sensors.parties.owner import Owner
-from wallflower.sensors.parties.party import Party, log, place
-from wallflower.sensors.protocol.frames import FrameError
-from wallflower.sensors.protocol.seals import Forgery
+from wallflower.sensors.parties.party import BadCall, Party, log
+from wallflower.sensors.parties.servers import Analyst, CorrectionServer
+from wallflower.sensors.protocol.frames import MAX_NUMBER, BatchId, Forgery, FrameError
 
-MOST_BYTES: Final = 160 * 2**20
+MAX_BODY_BYTES: Final = 160 * 2**20
 _BINARY: Final = "application/octet-stream"
+_PROBLEM: Final = "application/problem+json"
+_ROLES: Final[Mapping[str, Callable[..., Party]]] = {
+    "analyst": Analyst,
+    "correction": CorrectionServer,
+    "owner": Owner,
+}
+_STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
+    (Forgery, 403),
+    (FrameError, 422),
+    (StateUnreachable, 507),
+    (PrivacyError, 500),
+)
 
-Handler = Callable[[Request, bytes, Peer, bytes], Response]
+Handler = Callable[[Request, bytes, Peer, bytes], Response]  # from a request, its body, the caller and the signature
+
+
+def run_party(
+    role: str,
+    identity: Identity,
+    signed: SignedParameters,
+    store: Path,
+    address: tuple[str, int, bool],
+    options: Mapping[str, Any],
+    announce: Callable[[str], object],
+) -> None:
+    """Run one party until a signal comes; `announce` gets a sentence with its URL once it listens."""
+    host, port, tls = address
+    if identity.name != role or identity.public != getattr(signed.parameters, role):
+        raise Forgery(f"{identity.folder}: not the keys of the {role} in the parameter set. Name the right folder.")
+    if not tls and host not in LOOPBACK_HOSTS:
+        raise ParameterError(f"--host {host}: only loopback is served without TLS. Omit --no-tls.")
+    party = _ROLES[role](identity, signed, store, **options)
+    try:
+        listening = bind_socket(host, port)
+    except OSError as error:
+        party.stop()
+        raise StateError(f"{host}:{port}: {error.strerror}. Choose another port.") from None
+    url_host = f"[{host}]" if ":" in host else host
+    announce(f"{role} listens at {'https' if tls else 'http'}://{url_host}:{listening.getsockname()[1]}")
+    serve(party, listening, tls=tls)
 
 
 class _Protocol(HttpToolsProtocol):
-    """Hands the certificate of a TLS connection on to the application."""
+    """Passes the certificate of a TLS connection on to the application."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         tls = transport.get_extra_info("ssl_object")
-        own = None if tls is None else tls.getpeercert(binary_form=True)
-        self.app_state = {**self.app_state, "certificate": own}
+        certificate = None if tls is None else tls.getpeercert(binary_form=True)
+        self.app_state = {**self.app_state, "certificate": certificate}
 
 
 def serve(party: Party, listening: socket.socket, *, tls: bool) -> None:
-    """Answer calls until a signal comes."""
+    """Serve requests until a signal comes."""
 
     def context(*_: Any) -> ssl.SSLContext:
         return party.server_context()
 
     config = uvicorn.Config(
-        application(party, tls=tls),
+        make_application(party, tls=tls),
         http=_Protocol,
         ws="none",
         lifespan="off",
@@ -77,165 +113,157 @@ def serve(party: Party, listening: socket.socket, *, tls: bool) -> None:
         party.stop()
 
 
-def application(party: Party, *, tls: bool) -> Starlette:
-    """The calls that this party answers."""
+def make_application(party: Party, *, tls: bool) -> Starlette:
+    """Return the routes of a party."""
     base = f"/v1/{party.parameters.stream}"
     window = base + "/w/{window:int}"
-    shared = [Route("/healthz", lambda _: Response("ok\n")), Route(f"{base}/parameters", _parameters(party))]
-    calls: list[tuple[str, str, Handler]] = []
-    if party.collector.kind is not None:
-        calls.append((f"{window}/s/{{sensor:int}}/b/{{seq:int}}", "PUT", _batch(party)))
-        calls.append((f"{window}/s/{{sensor:int}}/commit", "PUT", _commit(party)))
-    if isinstance(party, CorrectionServer):
-        calls.append((window + "/{step:str}", "POST", _step(party)))
+    routes = [Route("/healthz", lambda _: Response("ok\n")), Route(f"{base}/parameters", _serve_parameters(party))]
+
+    def add(path: str, method: str, handler: Handler) -> None:
+        routes.append(Route(path, _guard(party, handler, tls), methods=[method]))
+
     if isinstance(party, Owner):
+        routes.append(Route(f"{window}/result", _for_owner(party, _show_result, tls)))
+        routes.append(Route("/", _for_owner(party, _show_page, tls)))
         if not isinstance(party.parameters.settings, Direct):
-            calls.append(("/v1/results", "POST", _report(party)))
-        shared += [
-            Route(f"{window}/result", _for_owner(party, _result, tls)),
-            Route("/", _for_owner(party, _page, tls)),
-        ]
-    routes = [Route(path, _guard(party, call, tls), methods=[method]) for path, method, call in calls]
-    return Starlette(routes=[*shared, *routes])
+            add("/v1/results", "POST", _take_report(party))
+    if party.collector.kind is not None:
+        add(f"{window}/s/{{sensor:int}}/b/{{seq:int}}", "PUT", _take_batch(party))
+        add(f"{window}/s/{{sensor:int}}/commit", "PUT", _take_commit(party))
+    if isinstance(party, CorrectionServer):
+        add(window + "/{step:str}", "POST", _take_step(party))
+    return Starlette(routes=routes)
 
 
-def _guard(party: Party, call: Handler, tls: bool) -> Callable[[Request], Any]:
-    """A call as Starlette takes it: identity first, then the body, then the work in a thread."""
+def _guard(party: Party, handler: Handler, tls: bool) -> Callable[[Request], Any]:
+    """Return an endpoint that checks the caller first, then reads the body, then works in a thread."""
 
     async def endpoint(request: Request) -> Response:
         try:
-            peer = _peer(party, request, tls)
-            signature = _decode_header(request.headers.get(SIGNATURE, ""))
-            body = await _body(request)
-            return await run_in_threadpool(call, request, body, peer, signature)
+            peer = _identify_caller(party, request, tls)
+            signature = _decode_header(request.headers.get(SIGNATURE_HEADER, ""))
+            body = await _read_body(request)
+            return await run_in_threadpool(handler, request, body, peer, signature)
         except ClientDisconnect:
             return Response(status_code=400)
-        except Exception as error:  # noqa: BLE001 - whatever happens, only public words may leave
-            return _refusal(request, error)
+        except Exception as error:  # noqa: BLE001 - an unforeseen message may hold a reading, and must not leave
+            return _refuse(request, error)
 
     return endpoint
 
 
-def _refusal(request: Request, error: Exception) -> Response:
+def _refuse(request: Request, error: Exception) -> Response:
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
     if isinstance(error, BadCall):
         status = error.status
-    words = str(error) if isinstance(error, PrivacyError) else "internal error; the log has its place."
+    detail = str(error) if isinstance(error, PrivacyError) else "internal error; see the log."
     if not isinstance(error, PrivacyError):
-        log.error("%s: %s at %s", request.method, type(error).__name__, place(error))
+        log.error("%s: %s at %s", request.method, type(error).__name__, error_place(error.__traceback__))
     elif status not in (404, 410, 425):
         log.info("%s %s: refused (%d)", request.method, request.url.path, status)
-    return JSONResponse({"status": status, "detail": words}, status, media_type="application/problem+json")
+    return JSONResponse({"status": status, "detail": detail}, status, media_type=_PROBLEM)
 
 
-_STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
-    (Forgery, 403),
-    (FrameError, 422),
-    (DiskFull, 507),
-    (PrivacyError, 500),
-)
-
-
-def _peer(party: Party, request: Request, tls: bool) -> Peer:
-    shown = request.state.certificate if tls else _decode_header(request.headers.get(CERTIFICATE, ""))
-    return party.identify(shown or b"")
+def _identify_caller(party: Party, request: Request, tls: bool) -> Peer:
+    header = request.headers.get(CERTIFICATE_HEADER, "")
+    return party.identify((request.state.certificate if tls else _decode_header(header)) or b"")
 
 
 def _decode_header(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (Misencoded, ValueError):
-        raise Forgery("a header is not what it should be. Send signature and certificate as base64.") from None
+        raise Forgery("a header cannot be decoded. Send signature and certificate as base64.") from None
 
 
-async def _body(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     pieces, size = [], 0
     async for piece in request.stream():
         size += len(piece)
-        if size > MOST_BYTES:
+        if size > MAX_BODY_BYTES:
             raise BadCall(413, "the body is too large. Send smaller batches.")
         pieces.append(piece)
     return b"".join(pieces)
 
 
-def _number(request: Request, name: str) -> int:
+def _read_number(request: Request, name: str) -> int:
     value: int = request.path_params[name]
-    if value >= 2**63:
-        raise FrameError(f"{name}: numbers here are below 2**63.")
+    if value > MAX_NUMBER:
+        raise FrameError(f"{name}: must be below 2**63.")
     return value
 
 
-def _batch(party: Party) -> Handler:
-    def batch(request: Request, body: bytes, peer: Peer, signature: bytes) -> Response:
-        place = (_number(request, "window"), _number(request, "sensor"), _number(request, "seq"))
-        return Response(status_code=party.collector.batch(peer, signature, body, place))
+def _take_batch(party: Party) -> Handler:
+    def take(request: Request, body: bytes, peer: Peer, signature: bytes) -> Response:
+        batch = BatchId(**{name: _read_number(request, name) for name in ("window", "sensor", "seq")})
+        return Response(status_code=party.collector.add_batch(peer, signature, body, batch))
 
-    return batch
+    return take
 
 
-def _commit(party: Party) -> Handler:
-    def commit(request: Request, body: bytes, peer: Peer, signature: bytes) -> Response:
-        window, sensor = _number(request, "window"), _number(request, "sensor")
-        status = party.collector.commit(peer, signature, body, (window, sensor))
+def _take_commit(party: Party) -> Handler:
+    def take(request: Request, body: bytes, peer: Peer, signature: bytes) -> Response:
+        batch = BatchId(**{name: _read_number(request, name) for name in ("window", "sensor")})
+        status = party.collector.add_commit(peer, signature, body, batch)
         party.wake()
-        log.info("window %d: sensor %d has finished (%d)", window, sensor, status)
+        log.info("window %d: sensor %d has finished (%d)", batch.window, batch.sensor, status)
         return Response(status_code=status)
 
-    return commit
+    return take
 
 
-def _step(party: CorrectionServer) -> Handler:
-    def step(request: Request, body: bytes, peer: Peer, signature: bytes) -> Response:
-        window, name = _number(request, "window"), request.path_params["step"]
-        return Response(party.answer(peer, signature, body, window, name), media_type=_BINARY)
+def _take_step(party: CorrectionServer) -> Handler:
+    def take(request: Request, body: bytes, peer: Peer, signature: bytes) -> Response:
+        window, name = _read_number(request, "window"), request.path_params["step"]
+        return Response(party.respond(peer, signature, body, window, name), media_type=_BINARY)
 
-    return step
+    return take
 
 
-def _report(party: Owner) -> Handler:
-    def report(request: Request, body: bytes, peer: Peer, signature: bytes) -> Response:
-        status = party.report(peer, signature, body)
+def _take_report(party: Owner) -> Handler:
+    def take(request: Request, body: bytes, peer: Peer, signature: bytes) -> Response:
+        status = party.add_report(peer, signature, body)
         party.wake()
         return Response(status_code=status)
 
-    return report
+    return take
 
 
-def _parameters(party: Party) -> Callable[[Request], Response]:
-    """The signed set, for a sensor that joins; 409 to one that has another."""
-
-    def parameters(request: Request) -> Response:
-        asked = request.query_params.get("hash")
-        if asked is not None and asked != party.parameters.hash.hex():
-            words = "another parameter set is in force. Take it from here and start again."
-            return JSONResponse({"status": 409, "detail": words}, 409, media_type="application/problem+json")
-        return Response(party.signed.body, media_type="application/json")
-
-    return parameters
-
-
-def _for_owner(party: Owner, call: Callable[[Owner, Request], Response], tls: bool) -> Callable[[Request], Response]:
-    """For the owner's eyes: with TLS, whoever shows the owner's certificate."""
+def _serve_parameters(party: Party) -> Callable[[Request], Response]:
+    """Return the endpoint of the signed set, for a sensor that joins; 409 for a sensor that has another."""
 
     def endpoint(request: Request) -> Response:
-        try:
-            if tls and _peer(party, request, tls).name != "owner":
-                raise Forgery("results are for the owner. Use the owner's certificate.")
-            return call(party, request)
-        except Exception as error:  # noqa: BLE001 - whatever happens, only public words may leave
-            return _refusal(request, error)
+        expected = request.query_params.get("hash")
+        if expected is not None and expected != party.parameters.hash.hex():
+            detail = "another parameter set is in force. Take it from here and start again."
+            return JSONResponse({"status": 409, "detail": detail}, 409, media_type=_PROBLEM)
+        return Response(party.signed.body, media_type="application/json")
 
     return endpoint
 
 
-def _result(party: Owner, request: Request) -> Response:
-    window = _number(request, "window")
-    found = party.result(window)
-    if found is None or party.store.state(window) == "exchanged":  # not before its files are there
+def _for_owner(party: Owner, handler: Callable[[Owner, Request], Response], tls: bool) -> Callable[[Request], Response]:
+    """Return an endpoint for the stream owner only: with TLS, for the holder of the stream owner's certificate."""
+
+    def endpoint(request: Request) -> Response:
+        try:
+            if tls and _identify_caller(party, request, tls).name != "owner":
+                raise Forgery("results are for the stream owner. Use the stream owner's certificate.")
+            return handler(party, request)
+        except Exception as error:  # noqa: BLE001 - an unforeseen message may hold a reading, and must not leave
+            return _refuse(request, error)
+
+    return endpoint
+
+
+def _show_result(party: Owner, request: Request) -> Response:
+    window = _read_number(request, "window")
+    result = party.result(window)
+    if result is None or party.store.state(window) == "exchanged":  # its files are not written yet
         raise BadCall(404, "no result yet. Ask again when the window is over.")
-    return JSONResponse(found)
+    return JSONResponse(result)
 
 
-def _page(party: Owner, _: Request) -> Response:
+def _show_page(party: Owner, _: Request) -> Response:
     policy = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'", "cache-control": "no-store"}
     return HTMLResponse(party.page(), headers=policy)

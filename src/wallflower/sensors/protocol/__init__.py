@@ -1,1 +1,1 @@
-"""What goes between the parties, in order: sealed frames of readings, the rounds of the two servers, and findings."""
+"""The messages between the parties of a stream: frames, the rounds of the two servers, and their findings."""

@@ -1,68 +1,168 @@
-"""What the two servers tell each other in a window, mode by mode, and what each then tells the owner.
+"""The rounds of a window between the two servers, mode by mode, and what each then reports to the stream owner.
 
-The analyst asks and the correction server answers, one step after another; which steps there are is public:
+The analyst asks and the correction server answers, one step after another; the steps of a mode are public:
 
-`exact`   none, or `counts` where the threshold is chosen privately: noisy shares of a histogram, both ways
+`exact`   none, or `counts` if the threshold is chosen privately: noisy shares of a histogram, both ways
 `grid`    `bins`: the ring of each perturbed distance
-`paper`   `presumed`: who is outside the biggest cluster; the answer is d_TP. Then `layers`: who is far out
+`paper`   `presumed`: which readings the detector flags; the answer is d_TP. Then `layers`: which readings are far out
 
-Everything here is a function of what was agreed and received, except for the noise of `counts`: a step that is
-repeated must repeat the bytes it was first taken with.
+Every step is a function of what was agreed and received, except for the noise of `counts`: a step that is repeated must
+repeat the bytes it was first taken with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import DataError
 from wallflower.noise import Noise
-from wallflower.sensors import comparison, correction, dbscan, grid, threshold
+from wallflower.sensors import comparison, correction, threshold
 from wallflower.sensors.comparison import Keys
-from wallflower.sensors.detectors import DBSCAN, Presume, detector_by_name, presume
-from wallflower.sensors.parameters import Exact, Grid, Paper, Parameters
+from wallflower.sensors.detectors import DBSCAN, Detector, load_detector, outside_biggest_cluster, run_detector
+from wallflower.sensors.parameters import Direct, Exact, Grid, Paper, Parameters
 from wallflower.sensors.perturbation import distances
-from wallflower.sensors.protocol.frames import Frame, FrameError, Kind
+from wallflower.sensors.protocol.frames import Array, Frame, FrameError, Ids, Kind
 
-Array = NDArray[Any]
 Role = Literal["analyst", "correction"]
-Said = Mapping[str, Frame]  # the frames of the steps so far, by name: asked, or answered
+FramesByStep = Mapping[str, Frame]  # the frames of the steps so far, by name
+FrameSource = Callable[[], Iterable[Frame]]  # the frames of a window, from the first one, at every call
+Positions = NDArray[np.int64]
 
-TRUE_POSITIVE, LAYERS = 1, (2, 3, 4)  # how the owner reads a verdict's layers
-_PARTY: Final[Mapping[Role, int]] = {"analyst": 0, "correction": 1}
+PARTY_NUMBERS: Final[Mapping[Role, int]] = {"analyst": 0, "correction": 1}
+TRUE_POSITIVE, LAYERS = 1, (2, 3, 4)  # how a verdict names presumed outliers that stay, and the layers of others
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadingList:
+    """Every reading of a window at one server, sorted by id; ids that came twice are omitted.
+
+    `values` are perturbed readings at the analyst and d_diff at the correction server; zeros in mode exact.
+    """
+
+    ids: Ids
+    sensors: Ids
+    values: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Holdings:
     """What one server holds of the readings that both have, in the order of sorted ids.
 
-    Perturbed readings at the analyst, d_diff at the correction server. `batches` gives the keys of mode exact batch by
-    batch, each with the places of its readings in that order. `detector` replaces the one of mode paper.
+    `batches` yields the keys of mode exact batch by batch, each with the positions of its readings in that order.
+    `detector` replaces the one of mode paper.
     """
 
     parameters: Parameters
     role: Role
     window: int
-    ids: NDArray[np.uint64]
-    sensors: NDArray[np.uint64]
+    ids: Ids
+    sensors: Ids
     values: Array
-    batches: Callable[[], Iterator[tuple[NDArray[np.int64], Keys]]]
-    detector: Presume | None = None
+    batches: Callable[[], Iterator[tuple[Positions, Keys]]]
+    detector: Detector | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    def distances(self) -> NDArray[np.int64]:
+        """Return the distances of perturbed readings from the centre, in steps."""
+        return distances(self.values, self.parameters.centre_steps)
 
-Compute = Callable[[Holdings, Said, Said, Noise], dict[str, Array]]  # from what was asked and answered before
+    def make_report(self, kind: Kind, arrays: dict[str, Array], *, columns: int = 0, seq: int = 0) -> Frame:
+        """Return a frame for the stream owner."""
+        return Frame(
+            kind=kind,
+            parameters=self.parameters.hash,
+            window=self.window,
+            columns=columns,
+            seq=seq,
+            count=len(arrays["ids"]),
+            arrays=arrays,
+        )
+
+    def make_verdict(self, positions: Array, layers: Array) -> Frame:
+        """Return a report that lists these readings, each with its layer."""
+        arrays = {"ids": self.ids[positions], "sensors": self.sensors[positions], "layer": layers[positions]}
+        return self.make_report(Kind.VERDICT, arrays)
+
+
+def list_readings(parameters: Parameters, role: Role, frames: Iterable[Frame]) -> ReadingList:
+    """Collect all readings of a window."""
+    width = len(parameters.columns)
+    ids, sensors = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
+    values: list[Array] = [np.empty((0, width) if role == "analyst" else 0, np.int64)]
+    for frame in frames:
+        ids.append(frame["ids"])
+        sensors.append(np.full(frame.count, frame.sensor, dtype=np.uint64))
+        if role == "analyst":
+            values.append(frame["perturbed"].astype(np.int64))
+        else:
+            has_moves = frame.kind is Kind.MOVES
+            values.append(frame["moved"].astype(np.int64) if has_moves else np.zeros(frame.count, dtype=np.int64))
+    every = np.concatenate(ids)
+    order = unique_positions(every)
+    return ReadingList(every[order], np.concatenate(sensors)[order], np.concatenate(values)[order])
+
+
+def hold_common(
+    parameters: Parameters, role: Role, window: int, readings: ReadingList, present: Array, frames: FrameSource
+) -> Holdings:
+    """Return the holdings of the readings that both servers have."""
+    ids = readings.ids[present]
+    return Holdings(
+        parameters=parameters,
+        role=role,
+        window=window,
+        ids=ids,
+        sensors=readings.sensors[present],
+        values=readings.values[present],
+        batches=lambda: _key_batches(parameters, ids, frames),
+    )
+
+
+def unique_positions(ids: Ids) -> Positions:
+    """Return the positions of ids that occur once, in the order of sorted ids."""
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    is_unique = np.ones(len(ids), dtype=np.bool_)
+    if len(ids) > 1:
+        is_repeated = ordered[1:] == ordered[:-1]
+        is_unique[1:] &= ~is_repeated
+        is_unique[:-1] &= ~is_repeated
+    return order[is_unique]
+
+
+def read_keys(frame: Frame, settings: Exact) -> Keys:
+    """Return the keys in a frame, or raise FrameError."""
+    try:
+        return Keys.from_bytes(frame.rest, frame.count, settings.bits, tagged=settings.tags)
+    except DataError as error:
+        raise FrameError(str(error)) from None
+
+
+def _key_batches(parameters: Parameters, ids: Ids, frames: FrameSource) -> Iterator[tuple[Positions, Keys]]:
+    settings = parameters.settings
+    if not isinstance(settings, Exact) or not len(ids):
+        return
+    for frame in frames():
+        at = np.searchsorted(ids, frame["ids"])
+        rows = np.flatnonzero((at < len(ids)) & (ids[np.minimum(at, len(ids) - 1)] == frame["ids"]))
+        if len(rows):
+            yield at[rows], read_keys(frame, settings).select(rows)
+
+
+Compute = Callable[[Holdings, FramesByStep, FramesByStep, Noise], dict[str, Array]]  # from requests, responses so far
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One question of the analyst and its answer: their kinds, and who computes what."""
+    """One request of the analyst and its response: their kinds, and how each is computed."""
 
     name: str
     asks: Kind
@@ -71,196 +171,180 @@ class Step:
     answer: Compute
 
 
-def steps(parameters: Parameters) -> tuple[Step, ...]:
-    """What the servers have to tell each other."""
-    match parameters.settings:
-        case Exact(thresholds=()):
-            return (Step("counts", Kind.COUNTS, Kind.COUNTS, _counts, _counts),)
-        case Grid():
-            return (Step("bins", Kind.BINS, Kind.DONE, _bins, _say_nothing),)
-        case Paper():
-            return (
-                Step("presumed", Kind.PRESUMED, Kind.CUT, _presume, _cut),
-                Step("layers", Kind.LAYERS, Kind.DONE, _far, _say_nothing),
-            )
-        case _:
-            return ()
-
-
-def rows(step: Step, held: Holdings, *, answer: bool) -> tuple[int, ...]:
-    """How many rows a frame of this step may have."""
-    kind = step.answers if answer else step.asks
-    if kind is Kind.COUNTS:
-        return (_exact(held).places,)
+def allowed_rows(kind: Kind, held: Holdings) -> tuple[int, ...]:
+    """Return how many rows a frame of a step may have."""
+    settings = held.parameters.settings
+    if kind is Kind.COUNTS and isinstance(settings, Exact):
+        return (settings.places,)
     return {Kind.CUT: (0, 1), Kind.DONE: (0,)}.get(kind, (len(held),))
 
 
-def conclude(held: Holdings, asked: Said, answered: Said) -> Frame | None:
-    """What a server tells the owner of the readings that both have; None where no threshold could be chosen.
+class Rounds(ABC):
+    """The steps of one mode, and the report of each server after them."""
 
-    In modes grid and paper the analyst lists who took part, and the correction server who is an outlier.
+    @property
+    @abstractmethod
+    def steps(self) -> tuple[Step, ...]:
+        """The steps, in their order."""
+
+    @abstractmethod
+    def conclude(self, held: Holdings, requests: FramesByStep, responses: FramesByStep) -> Frame | None:
+        """Return what a server reports of the readings that both have; None if no threshold could be chosen.
+
+        In modes grid and paper the analyst lists the readings that took part, the correction server the outliers.
+        """
+
+
+def rounds_of(parameters: Parameters) -> Rounds:
+    """Return the rounds of a parameter set.
+
+    >>> from wallflower.sensors.parameters import Grid
+    >>> from types import SimpleNamespace
+    >>> from fractions import Fraction
+    >>> settings = Grid(bound=Fraction(4), step=Fraction(2))
+    >>> [step.name for step in rounds_of(SimpleNamespace(settings=settings)).steps]
+    ['bins']
     """
-    match held.parameters.settings:
-        case Exact() as settings:
-            scores = settings.scores or _choose_threshold(settings, asked["counts"], answered["counts"])
-            return None if scores is None else _shares(held, settings, scores)
-        case Grid() | Paper() if held.role == "analyst":
-            return _verdict(held, np.arange(len(held)), np.zeros(len(held), dtype=np.uint8))
-        case Grid(bound=bound, step=step):
-            rings = asked["bins"]["bins"].astype(np.int64)
-            found = grid.flags(held.values, rings, held.parameters.steps(step), held.parameters.steps(bound))
-            return _verdict(held, np.flatnonzero(found), found.astype(np.uint8))
-        case Paper():
-            layers = _correct(held, asked)
-            return _verdict(held, np.flatnonzero(layers), layers)
-        case _:
-            raise DataError("direct: the servers have no part in it. Send bits to the owner.")
+    match parameters.settings:
+        case Exact() as exact:
+            return ExactRounds(exact)
+        case Grid() as grid:
+            return GridRounds(grid)
+        case Paper() as paper:
+            return PaperRounds(paper)
+        case Direct():
+            raise DataError("mode direct: the servers take no part in it. Send bits to the stream owner.")
 
 
-def _counts(held: Holdings, __: Said, ___: Said, noise: Noise) -> dict[str, Array]:
-    settings = _exact(held)
-    places = threshold.edges(settings.bits, settings.places)
-    total = np.zeros(len(places), dtype=np.uint32)
-    for _, keys in held.batches():
-        total = total + threshold.counts(_PARTY[held.role], keys, places)
-    return {"counts": threshold.noisy(total, _epsilon(settings), noise)}
+class ExactRounds(Rounds):
+    """Mode exact: each server evaluates its keys at the threshold, agreed or chosen from a noisy histogram."""
+
+    def __init__(self, settings: Exact) -> None:
+        self._settings = settings
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        if self._settings.thresholds:
+            return ()
+        return (Step("counts", Kind.COUNTS, Kind.COUNTS, self._count, self._count),)
+
+    def conclude(self, held: Holdings, requests: FramesByStep, responses: FramesByStep) -> Frame | None:
+        scores = self._settings.scores or self._choose(requests["counts"], responses["counts"])
+        return None if scores is None else self._evaluate(held, scores)
+
+    def _count(self, held: Holdings, _: FramesByStep, __: FramesByStep, noise: Noise) -> dict[str, Array]:
+        edges = self._edges()
+        total = np.zeros(len(edges), dtype=np.uint32)
+        for _positions, keys in held.batches():
+            total = total + threshold.share_counts(PARTY_NUMBERS[held.role], keys, edges)
+        return {"counts": threshold.add_noise(total, self._settings.choice_epsilon or 0, noise)}
+
+    def _choose(self, request: Frame, response: Frame) -> tuple[int, ...] | None:
+        shares = (np.asarray(frame["counts"], dtype=np.uint32) for frame in (request, response))
+        epsilon = self._settings.choice_epsilon or 0
+        histogram = threshold.combine_counts(*shares)
+        gap = threshold.choose_gap(histogram, self._edges(), epsilon, bits=self._settings.bits)
+        return None if gap is None else (gap.threshold,)
+
+    def _edges(self) -> tuple[int, ...]:
+        return threshold.bin_edges(self._settings.bits, self._settings.places)
+
+    def _evaluate(self, held: Holdings, scores: tuple[int, ...]) -> Frame:
+        lanes = 2 if self._settings.tags else 1
+        shares = np.zeros((len(held), lanes * len(scores)), dtype=np.uint32)
+        party = PARTY_NUMBERS[held.role]
+        for positions, keys in held.batches():
+            for at, score in enumerate(scores):
+                if self._settings.tags:
+                    shares[positions, 2 * at : 2 * at + 2] = comparison.evaluate_tagged(party, keys, score)
+                else:
+                    shares[positions, at] = comparison.evaluate(party, keys, score)
+        chosen = 0 if self._settings.scores else scores[0]
+        arrays: dict[str, Array] = {"ids": held.ids, "sensors": held.sensors, "shares": shares}
+        return held.make_report(Kind.SHARES, arrays, columns=shares.shape[1], seq=chosen)
 
 
-def _bins(held: Holdings, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
-    settings = held.parameters.settings
-    if not isinstance(settings, Grid):
-        raise DataError("bins: they belong to mode grid.")
-    return {"bins": grid.bins(_distances(held), held.parameters.steps(settings.step))}
+class GridRounds(Rounds):
+    """Mode grid: the analyst sends rings, the correction server compares them with d_diff."""
+
+    def __init__(self, settings: Grid) -> None:
+        self._settings = settings
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return (Step("bins", Kind.BINS, Kind.DONE, self._send_rings, _send_nothing),)
+
+    def conclude(self, held: Holdings, requests: FramesByStep, responses: FramesByStep) -> Frame | None:
+        if held.role == "analyst":
+            return _list_all(held)
+        rings = requests["bins"]["bins"].astype(np.int64)
+        step, bound = (held.parameters.to_steps(length) for length in (self._settings.step, self._settings.bound))
+        flags = correction.flag_by_rings(held.values, rings, step, bound)
+        return held.make_verdict(np.flatnonzero(flags), flags.astype(np.uint8))
+
+    def _send_rings(self, held: Holdings, _: FramesByStep, __: FramesByStep, ___: Noise) -> dict[str, Array]:
+        return {"bins": correction.ring_numbers(held.distances(), held.parameters.to_steps(self._settings.step))}
 
 
-def _presume(held: Holdings, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
-    settings = _paper(held)
-    if not len(held):
-        return {"presumed": np.zeros(0, dtype=np.bool_)}
-    if held.detector is not None or settings.detector != DBSCAN:
-        scaled = held.values.astype(np.float64) * float(held.parameters.grid)
-        return {"presumed": presume(scaled, held.detector or detector_by_name(settings.detector))}
-    radius = float(settings.radius / held.parameters.grid)
-    return {"presumed": dbscan.outside(held.values.astype(np.float64), radius, settings.neighbours)}
+class PaperRounds(Rounds):
+    """Mode paper: the correction of [Boe17], between the two servers."""
+
+    def __init__(self, settings: Paper) -> None:
+        self._settings = settings
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return (
+            Step("presumed", Kind.PRESUMED, Kind.CUT, self._presume, self._send_d_tp),
+            Step("layers", Kind.LAYERS, Kind.DONE, self._send_candidates, _send_nothing),
+        )
+
+    def conclude(self, held: Holdings, requests: FramesByStep, responses: FramesByStep) -> Frame | None:
+        if held.role == "analyst":
+            return _list_all(held)
+        presumed = np.flatnonzero(requests["presumed"]["presumed"])
+        cut, d_tp = correction.find_cut(held.values[presumed], gap=self._settings.gap)
+        second, third = (np.flatnonzero(requests["layers"][name]) for name in ("second", "third"))
+        layers = np.zeros(len(held), dtype=np.uint8)
+        missed = correction.layers(held.values, presumed, second, third, d_tp, self._width(held))
+        for layer, positions in reversed([*zip(LAYERS, missed, strict=True)]):
+            layers[positions] = layer
+        if cut is not None:
+            layers[presumed[held.values[presumed] <= cut]] = TRUE_POSITIVE
+        return held.make_verdict(np.flatnonzero(layers), layers)
+
+    def _presume(self, held: Holdings, _: FramesByStep, __: FramesByStep, ___: Noise) -> dict[str, Array]:
+        settings = self._settings
+        if not len(held):
+            return {"presumed": np.zeros(0, dtype=np.bool_)}
+        points = held.values.astype(np.float64)
+        if held.detector is not None or settings.detector != DBSCAN:
+            detector = held.detector or load_detector(settings.detector)
+            return {"presumed": run_detector(points * float(held.parameters.grid), detector)}
+        radius = float(settings.radius / held.parameters.grid)
+        return {"presumed": outside_biggest_cluster(points, radius, settings.neighbours)}
+
+    def _send_d_tp(self, held: Holdings, requests: FramesByStep, _: FramesByStep, __: Noise) -> dict[str, Array]:
+        _cut, d_tp = correction.find_cut(held.values[requests["presumed"]["presumed"]], gap=self._settings.gap)
+        return {"cut": np.array([] if d_tp is None else [d_tp], dtype=np.float64)}
+
+    def _send_candidates(
+        self, held: Holdings, requests: FramesByStep, responses: FramesByStep, _: Noise
+    ) -> dict[str, Array]:
+        presumed, cut = np.flatnonzero(requests["presumed"]["presumed"]), responses["presumed"]["cut"]
+        d_tp = float(cut[0]) if len(cut) else None
+        second, third = correction.candidates(held.distances(), presumed, d_tp, self._width(held))
+        marks = np.zeros((2, len(held)), dtype=np.bool_)
+        marks[0, second] = marks[1, third] = True
+        return {"second": marks[0], "third": marks[1]}
+
+    def _width(self, held: Holdings) -> float:
+        return float(self._settings.width / held.parameters.grid)
 
 
-def _cut(held: Holdings, asked: Said, _: Said, __: Noise) -> dict[str, Array]:
-    _kept, d_tp = correction.threshold(held.values[asked["presumed"]["presumed"]], gap=_paper(held).gap)
-    return {"cut": np.array([] if d_tp is None else [d_tp], dtype=np.float64)}
-
-
-def _far(held: Holdings, asked: Said, answered: Said, _: Noise) -> dict[str, Array]:
-    presumed = np.flatnonzero(asked["presumed"]["presumed"])
-    second, third = correction.candidates(_distances(held), presumed, _d_tp(answered), _width(held))
-    marks = np.zeros((2, len(held)), dtype=np.bool_)
-    marks[0, second] = marks[1, third] = True
-    return {"second": marks[0], "third": marks[1]}
-
-
-def _say_nothing(_: Holdings, __: Said, ___: Said, ____: Noise) -> dict[str, Array]:
+def _send_nothing(_: Holdings, __: FramesByStep, ___: FramesByStep, ____: Noise) -> dict[str, Array]:
     return {}
 
 
-def _correct(held: Holdings, asked: Said) -> Array:
-    """1 for a presumed outlier that stays, 2, 3 and 4 for the layers of those that were not presumed."""
-    presumed = np.flatnonzero(asked["presumed"]["presumed"])
-    kept, d_tp = correction.threshold(held.values[presumed], gap=_paper(held).gap)
-    second, third = (np.flatnonzero(asked["layers"][name]) for name in ("second", "third"))
-    found = np.zeros(len(held), dtype=np.uint8)
-    missed = correction.layers(held.values, presumed, second, third, d_tp, _width(held))
-    for layer, places in reversed([*zip(LAYERS, missed, strict=True)]):
-        found[places] = layer
-    if kept is not None:
-        found[presumed[held.values[presumed] <= kept]] = TRUE_POSITIVE
-    return found
-
-
-def _choose_threshold(settings: Exact, asked: Frame, answered: Frame) -> tuple[int, ...] | None:
-    shares = (np.asarray(said["counts"], dtype=np.uint32) for said in (asked, answered))
-    places = threshold.edges(settings.bits, settings.places)
-    gap = threshold.choose(threshold.histogram(*shares), places, _epsilon(settings), bits=settings.bits)
-    return None if gap is None else (gap.threshold,)
-
-
-def _shares(held: Holdings, settings: Exact, scores: tuple[int, ...]) -> Frame:
-    lanes = 2 if settings.tags else 1
-    found = np.zeros((len(held), lanes * len(scores)), dtype=np.uint32)
-    party = _PARTY[held.role]
-    for places, keys in held.batches():
-        for at, score in enumerate(scores):
-            if settings.tags:
-                found[places, 2 * at : 2 * at + 2] = comparison.evaluate_tagged(party, keys, score)
-            else:
-                found[places, at] = comparison.evaluate(party, keys, score)
-    chosen = 0 if settings.scores else scores[0]
-    arrays: dict[str, Array] = {"ids": held.ids, "sensors": held.sensors, "shares": found}
-    return _frame_for_owner(held, Kind.SHARES, arrays, columns=found.shape[1], seq=chosen)
-
-
-def _verdict(held: Holdings, places: Array, layers: Array) -> Frame:
-    arrays = {"ids": held.ids[places], "sensors": held.sensors[places], "layer": layers[places]}
-    return _frame_for_owner(held, Kind.VERDICT, arrays)
-
-
-def _frame_for_owner(held: Holdings, kind: Kind, arrays: dict[str, Array], *, columns: int = 0, seq: int = 0) -> Frame:
-    count = len(arrays["ids"])
-    return Frame(
-        kind=kind,
-        parameters=held.parameters.hash,
-        window=held.window,
-        columns=columns,
-        seq=seq,
-        count=count,
-        arrays=arrays,
-    )
-
-
-def take_keys(keys: Keys, rows: Array) -> Keys:
-    """The keys of some readings of a batch."""
-    return Keys(
-        keys.bits,
-        keys.masked[rows],
-        keys.roots[rows],
-        np.ascontiguousarray(keys.seeds[:, rows]),
-        np.ascontiguousarray(keys.values[:, rows]),
-        keys.steps[rows],
-        keys.offsets[rows],
-        keys.tags[rows],
-    )
-
-
-def keys_of(frame: Frame, settings: Exact) -> Keys:
-    """The keys in a frame, or a refusal."""
-    try:
-        return Keys.from_bytes(frame.rest, frame.count, settings.bits, tagged=settings.tags)
-    except DataError as error:
-        raise FrameError(str(error)) from None
-
-
-def _distances(held: Holdings) -> NDArray[np.int64]:
-    return distances(held.values, held.parameters.middle)
-
-
-def _d_tp(answered: Said) -> float | None:
-    cut = answered["presumed"]["cut"]
-    return float(cut[0]) if len(cut) else None
-
-
-def _width(held: Holdings) -> float:
-    return float(_paper(held).width / held.parameters.grid)
-
-
-def _exact(held: Holdings) -> Exact:
-    if not isinstance(held.parameters.settings, Exact):
-        raise DataError("counts: they belong to mode exact.")
-    return held.parameters.settings
-
-
-def _paper(held: Holdings) -> Paper:
-    if not isinstance(held.parameters.settings, Paper):
-        raise DataError("presumed, layers: they belong to mode paper.")
-    return held.parameters.settings
-
-
-def _epsilon(settings: Exact) -> Any:
-    return settings.choice_epsilon or 0
+def _list_all(held: Holdings) -> Frame:
+    return held.make_verdict(np.arange(len(held)), np.zeros(len(held), dtype=np.uint8))

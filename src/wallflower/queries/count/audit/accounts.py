@@ -22,13 +22,14 @@ from wallflower.audit.answers import (
     laplace,
 )
 from wallflower.data import Points
-from wallflower.neighbours.noisy_count import usual_slack
-from wallflower.neighbours.radii import USUAL, middle_of
+from wallflower.neighbours.noisy_count import size_cap
+from wallflower.neighbours.radii import DEFAULT_RADII, middle_radius
 from wallflower.privacy import Loss
-from wallflower.queries.count import Count
-from wallflower.queries.count.audit.groups import KEEPING, TABLES, table_of
-from wallflower.queries.count.audit.worlds import FAR, LINE, STAR
-from wallflower.queries.count.parameters import BoundedCount
+from wallflower.queries.count.audit.at_radius import FAR, LINE, STAR
+from wallflower.queries.count.audit.by_group import KEEPING, TABLES, table_of
+from wallflower.queries.count.by_group import GroupCounts
+from wallflower.queries.count.count import Count, CountAnswer
+from wallflower.queries.count.two_sided import TwoSidedCounted
 
 PURE, CONCENTRATED, WIDE = Loss("1"), Loss.zcdp("1/2"), Loss("1/4", delta="1/5")
 TESTED: Final = Loss("60")  # enough for a test of crowding among seven records
@@ -87,8 +88,12 @@ def _spend(part: Part, spends: Fraction) -> Part:
     return replace(part, spends=spends)
 
 
-def _counts(rows: Any) -> tuple[int, ...]:
-    return tuple(int(row["outliers"]) for row in rows)
+def _counts(answer: GroupCounts) -> tuple[int, ...]:
+    return tuple(int(row["outliers"]) for row in answer.value)
+
+
+def _numbers(answer: GroupCounts) -> list[int]:
+    return [number for row in answer.value for number in (128 * row["outliers"], row["size"])]
 
 
 def _laws_of_groups(shown: float) -> tuple[LawCheck, LawCheck]:
@@ -99,13 +104,17 @@ def _laws_of_groups(shown: float) -> tuple[LawCheck, LawCheck]:
     )
 
 
-def _are_large(rows: Any) -> tuple[bool, ...]:
-    return tuple(row["size"] >= 3 for row in rows)
+def _are_large(answer: GroupCounts) -> tuple[bool, ...]:
+    return tuple(row["size"] >= 3 for row in answer.value)
 
 
-def _floor(value: Any) -> int:
-    assert isinstance(value, BoundedCount)
-    return value.floor
+def _value(answer: CountAnswer) -> int:
+    assert not isinstance(answer, GroupCounts)
+    return answer.value
+
+
+def _floor(answer: TwoSidedCounted) -> int:
+    return answer.floor
 
 
 # The star in degrees of longitude on the equator, where one degree is 111.2 km.
@@ -129,7 +138,7 @@ def _metric_cases(metric: str) -> tuple[Case, Case, Case]:
         Case(
             name=metric,
             query=_count(metric=metric, radius=radius),
-            released=lambda value: [128 * int(value)],
+            released=lambda answer: [128 * answer.value],
             tables=tables,
             parts=(laplace("count", moves=MOVES, epsilon=1),),
             laws=(LawCheck(parts=COUNT, least=0.99),),
@@ -151,12 +160,12 @@ def _metric_cases(metric: str) -> tuple[Case, Case, Case]:
     )
 
 
-GRID_RADII: Final = frozenset(middle_of(USUAL, place) for place in range(RADII))
+GRID_RADII: Final = frozenset(middle_radius(DEFAULT_RADII, place) for place in range(RADII))
 CASES: Final[tuple[Case, ...]] = (
     Case(
         name="extension",
         query=_count(),
-        released=lambda value: [128 * int(value)],
+        released=lambda answer: [128 * answer.value],
         tables=ON_STAR,
         parts=(laplace("count", moves=MOVES, epsilon=1),),
         laws=(LawCheck(parts=COUNT, least=0.99),),
@@ -165,7 +174,7 @@ CASES: Final[tuple[Case, ...]] = (
         name="extension, default degree cap",
         query=_count(slack=None, normalise=True),
         tables=ON_STAR,
-        parts=(laplace("count", moves=(usual_slack(len(STAR) + 1, 1, PURE, dimension=1) + 1) * 128 + 1, epsilon=1),),
+        parts=(laplace("count", moves=(size_cap(len(STAR) + 1, 1, PURE, dimension=1) + 1) * 128 + 1, epsilon=1),),
         laws=(LawCheck(parts=COUNT, least=0.99),),
     ),
     Case(
@@ -181,10 +190,10 @@ CASES: Final[tuple[Case, ...]] = (
                 parts=("crowding",),
                 least=0.453,
                 most=0.454,
-                seen=lambda value: value.chosen.crowding > 0.9,
+                seen=lambda answer: answer.cap.crowding > 0.9,
                 tables=CROWDED,
             ),
-            LawCheck(parts=COUNT, least=0.99, seen=int, tables=CROWDED, shifts={0: CROWDED_STEPS}),
+            LawCheck(parts=COUNT, least=0.99, seen=_value, tables=CROWDED, shifts={0: CROWDED_STEPS}),
         ),
     ),
     Case(
@@ -247,14 +256,14 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     Case(
         name="two-sided interval",
-        released=lambda value: [128 * int(value), 128 * _floor(value)],
+        released=lambda answer: [128 * answer.value, 128 * answer.floor],
         query=_count(interval="two-sided"),
         tables=ON_STAR,
         parts=(
             laplace("count", moves=MOVES, epsilon=HALF),
             laplace("floor", moves=FLOOR_MOVES, epsilon=HALF),
         ),
-        laws=(LawCheck(parts=COUNT, least=0.99, seen=int), LawCheck(parts=("floor",), least=0.9, seen=_floor)),
+        laws=(LawCheck(parts=COUNT, least=0.99, seen=_value), LawCheck(parts=("floor",), least=0.9, seen=_floor)),
     ),
     Case(
         name="two-sided interval at ρ",
@@ -262,7 +271,7 @@ CASES: Final[tuple[Case, ...]] = (
         tables=ON_STAR,
         parts=(gaussian("count", moves=MOVES, rho="1/4"), gaussian("floor", moves=FLOOR_MOVES, rho="1/4")),
         laws=(
-            LawCheck(parts=COUNT, least=0.86, most=0.88, seen=int),
+            LawCheck(parts=COUNT, least=0.86, most=0.88, seen=_value),
             LawCheck(parts=("floor",), least=0.92, seen=_floor),
         ),
     ),
@@ -275,7 +284,7 @@ CASES: Final[tuple[Case, ...]] = (
             gaussian_at_delta("floor", moves=FLOOR_MOVES, epsilon="1/8", delta="1/10"),
         ),
         laws=(
-            LawCheck(parts=COUNT, least=0.98, seen=int),
+            LawCheck(parts=COUNT, least=0.98, seen=_value),
             LawCheck(parts=("floor",), least=0.97, seen=_floor),
         ),
     ),
@@ -287,10 +296,10 @@ CASES: Final[tuple[Case, ...]] = (
             exponential("radius", epsilon=HALF, moves=MOVES, candidates=RADII),
             laplace("count", moves=MOVES, epsilon=HALF),
         ),
-        is_public=lambda value: value.radius in GRID_RADII,
+        is_public=lambda answer: answer.radius in GRID_RADII,
         laws=(
-            LawCheck(parts=("radius",), least=0.85, most=0.87, seen=lambda value: value.radius > 3.7),
-            LawCheck(parts=COUNT, least=0.9, seen=int),
+            LawCheck(parts=("radius",), least=0.85, most=0.87, seen=lambda answer: answer.radius > 3.7),
+            LawCheck(parts=COUNT, least=0.9, seen=_value),
         ),
     ),
     Case(
@@ -302,8 +311,8 @@ CASES: Final[tuple[Case, ...]] = (
             gaussian_at_delta("count", moves=MOVES, epsilon="1/8", delta="1/5"),
         ),
         laws=(
-            LawCheck(parts=("radius",), least=0.85, most=0.87, seen=lambda value: value.radius > 3.7),
-            LawCheck(parts=COUNT, least=0.97, seen=int),
+            LawCheck(parts=("radius",), least=0.85, most=0.87, seen=lambda answer: answer.radius > 3.7),
+            LawCheck(parts=COUNT, least=0.97, seen=_value),
         ),
     ),
     Case(
@@ -316,14 +325,14 @@ CASES: Final[tuple[Case, ...]] = (
             laplace("floor", moves=FLOOR_MOVES, epsilon="1/4"),
         ),
         laws=(
-            LawCheck(parts=("radius",), least=0.85, most=0.87, seen=lambda value: value.radius > 3.7),
-            LawCheck(parts=COUNT, least=0.99, seen=int),
-            LawCheck(parts=("floor",), least=0.74, most=0.75, seen=lambda value: _floor(value.count)),
+            LawCheck(parts=("radius",), least=0.85, most=0.87, seen=lambda answer: answer.radius > 3.7),
+            LawCheck(parts=COUNT, least=0.99, seen=_value),
+            LawCheck(parts=("floor",), least=0.74, most=0.75, seen=lambda answer: _floor(answer.count)),
         ),
     ),
     Case(
         name="by group",
-        released=lambda rows: [number for row in rows for number in (128 * row["outliers"], row["size"])],
+        released=_numbers,
         query=_count(by=("ward",)),
         rho=(Fraction(9, 10) * Fraction(385, 257)) ** 2 / 8,  # a record that keeps its group moves one count further
         tables=CHANGED_WARD,
@@ -332,7 +341,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     Case(
         name="by group, one of which is empty",
-        released=lambda rows: [number for row in rows for number in (128 * row["outliers"], row["size"])],
+        released=_numbers,
         query=_count(by=("ward",)),
         rho=(Fraction(9, 10) * Fraction(385, 257)) ** 2 / 8,
         tables=(EMPTIED_WARD[0], EMPTIED_WARD[1]),
@@ -341,7 +350,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     Case(
         name="by group, degree cap 3",
-        released=lambda rows: [number for row in rows for number in (128 * row["outliers"], row["size"])],
+        released=_numbers,
         query=_count(by=("ward",), slack=3),
         rho=Fraction(205, 1000),
         tables=CHANGED_WARD,

@@ -22,9 +22,9 @@ from wallflower.audit.scripts import InOrder
 from wallflower.data import Points
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
-from wallflower.queries.detector import Detector, blur, choose_threshold
 from wallflower.queries.detector.audit.accounts import ACCOUNTS
 from wallflower.queries.detector.audit.flags import flag_findings
+from wallflower.queries.detector.detector import Detector, blur, choose_threshold
 from wallflower.queries.detector.exact import exact_scores
 from wallflower.queries.detector.grids import CELLS, Coins, Grid, Ints, count_cells, lay_grids
 from wallflower.queries.detector.model import Model, count_above, misses
@@ -67,15 +67,15 @@ def _movement(grids: tuple[Grid, ...]) -> int:
 
 
 def _unit_loss(hide: Blur, tables: int) -> float:
-    """What is lost where one cell of so many tables moves by 1: exactly, from the law of its draw."""
+    """Return the exact loss if one cell of `tables` tables moves by 1, from the law of its draw."""
 
     def law(count: int) -> Any:
         counts = np.zeros((tables, 1), dtype=np.int64)
         counts[0, 0] = count
 
         def first(noise: Noise) -> int:
-            found = hide(counts, ONE, _First(noise))
-            return int(np.clip(found[0, 0], -SHOWN, SHOWN))
+            blurred = hide(counts, ONE, _First(noise))
+            return int(np.clip(blurred[0, 0], -SHOWN, SHOWN))
 
         return law_of(first)
 
@@ -106,7 +106,7 @@ def _audit_counts(name: str, hide: Blur, *, expected: bool = False) -> Finding:
         claimed=1.0,
         lower=lost,
         caught=lost > 1 + 1e-6,
-        words=f"the counts of {len(GRIDS)} tables move by {moved}, which costs {lost:.4g}",
+        text=f"the counts of {len(GRIDS)} tables move by {moved}, which costs {lost:.4g}",
         expected=expected,
     )
 
@@ -173,13 +173,13 @@ def _attack_threshold(quick: bool) -> Iterator[Finding]:
 SOME: Final = np.array([SITES[0]] * 5 + [SITES[1]] * 2 + [SITES[2]])
 # One record makes a difference of 1 one of 15: the last candidate, which missed by 1, misses no more, and all below 14,
 # which missed nothing, miss by 1.
-NEAR, FAR = (1.0, 1.0, 14.0, 15.0), (15.0, 1.0, 14.0, 15.0)
+DIFFERENCES, ADJACENT_DIFFERENCES = (1.0, 1.0, 14.0, 15.0), (15.0, 1.0, 14.0, 15.0)
 
 Measure = Callable[[Points, Noise], float]
 
 
 def _pairs(differences: tuple[float, ...]) -> Points:
-    """Records whose pairs, the first half with the second, differ by so much."""
+    """Return records whose pairs, the first half with the second, have these differences."""
     values = np.zeros((2 * len(differences), 1))
     values[len(differences) :, 0] = differences
     facts = Schema(columns=(Column("a", low=0, high=15, integer=True),))
@@ -203,7 +203,7 @@ def _attack_spreads(quick: bool) -> Iterator[Finding]:
         ("broken: spreads a tenth short", _spread_measure(Fraction(10, 9)), True),
         ("broken: widths from the data", _from_data, True),
     ):
-        laws = [_spread_law(measure, _pairs(differences)) for differences in (NEAR, FAR)]
+        laws = [_spread_law(measure, _pairs(differences)) for differences in (DIFFERENCES, ADJACENT_DIFFERENCES)]
         yield audit_law(*laws, claimed=Loss("1"), name=name, expected=expected)
 
 
@@ -230,20 +230,20 @@ def _attack_scores(quick: bool) -> Iterator[Finding]:
     yield audit_exact(score_with_another_floor, define_scores, cases, name="broken: another floor", expected=True)
     model = Model(columns=("a", "b"), schema=FACTS, grids=GRIDS, counts=count_cells(SOME, GRIDS), floor=1.0)
     marks = model.thresholds
-    found = {table.tobytes(): misses(count_above(model.score(table), marks), 1) for table in cases}
+    errors = {table.tobytes(): misses(count_above(model.score(table), marks), 1) for table in cases}
     shown = 0
     for table in cases:
         for at, site in product(range(3), SITES):
             other = table.copy()
             other[at] = site
-            shown = max(shown, int(np.abs(found[table.tobytes()] - found[other.tobytes()]).max()))
+            shown = max(shown, int(np.abs(errors[table.tobytes()] - errors[other.tobytes()]).max()))
     yield Finding(
         name="one record moves the error of a threshold by 1",
         way=Way.WORLD,
         claimed=1.0,
         lower=float(shown),
         caught=shown > 1,
-        words=f"an error moves by {shown}, the choice hides 1 ({len(cases)} tables)",
+        text=f"an error moves by {shown}, the choice hides 1 ({len(cases)} tables)",
     )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from wallflower.audit.answers import Accounts, Case, LawCheck, Part, exponential, laplace, secret_pairing, uniform
 from wallflower.data import Points
 from wallflower.privacy import Loss
-from wallflower.queries.detector import Detector
 from wallflower.queries.detector.audit.flags import LOSS, TABLES, WARDS, query_of, view_of
+from wallflower.queries.detector.detector import Detector
 from wallflower.queries.detector.grids import CELLS, Coins, lay_grids
 from wallflower.queries.detector.model import Model
 from wallflower.schema import Column, Schema
@@ -29,8 +29,8 @@ def _points(records: Any) -> Points:
 
 
 def _pairs_apart(*differences: float) -> Points:
-    """Pairs of neighbours in the table that differ by so much."""
-    return _points([place for difference in differences for place in (0.0, difference)])
+    """Return a table whose consecutive pairs have these differences."""
+    return _points([value for difference in differences for value in (0.0, difference)])
 
 
 def _counts(epsilon: Any) -> Part:
@@ -56,7 +56,7 @@ EQUAL: Final = _points([3.0] * 8)
 def _three_columns(first: float) -> Points:
     """One record decides whether the second column varies; two of three columns are drawn by the public key."""
     facts = Schema(columns=tuple(Column(name, low=0, high=15, integer=True) for name in "abc"))
-    rows = [[place % 5, 3.0, place % 7] for place in range(8)]
+    rows = [[row % 5, 3.0, row % 7] for row in range(8)]
     rows[0][1] = first
     return Points.from_array(np.array(rows, dtype=np.float64), columns=("a", "b", "c"), schema=facts)
 

@@ -27,7 +27,7 @@ LOSS: Final = Loss("1")
 WARDS: Final = ("A", "B", "C")
 SCHEMA: Final = Schema(columns=(Column("x"), Column("ward", categories=WARDS)))
 GRID: Final = Grid(columns=(0, 0), widths=(1.0, 1.0), offsets=(0.0, 0.0))
-# A record is a place, 0 with the crowd or 1 alone, and a ward; nobody is in the last one.
+# A record is a value, 0 in the full cell or 1 alone, and a ward; nobody is in the last ward.
 SMALL: Final = World(tuple(product((0.0, 1.0), (0.0, 1.0))), 3)
 TABLES: Final = ([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]], [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
 LAST: Final = ([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])  # a ward is left by all
@@ -35,15 +35,15 @@ LAST: Final = ([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0], [0
 
 def flag_findings() -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
-    asked = query_of()
-    exact, brute = partial(_counts, asked), _brute_counts
+    query = query_of()
+    exact, brute = partial(_counts, query), _brute_counts
     yield audit_exact(exact, brute, SMALL.arrays(), name="exact flags of three groups")
     yield audit_exact(
-        partial(_counts, asked, unusual=False), brute, SMALL.arrays(), name="broken: others for flagged", expected=True
+        partial(_counts, query, unusual=False), brute, SMALL.arrays(), name="broken: others for flagged", expected=True
     )
-    yield audit_bound(lambda _: _hidden(asked), partial(_moves, asked), SMALL, name="flags: what noise hides together")
-    yield _attack(asked, TABLES, name="flags of groups")
-    yield _attack(asked, TABLES, name="broken: flags, a tenth short", through=ShortNoise, expected=True)
+    yield audit_bound(lambda _: _hidden(query), partial(_moves, query), SMALL, name="flags: what noise hides together")
+    yield _attack(query, TABLES, name="flags of groups")
+    yield _attack(query, TABLES, name="broken: flags, a tenth short", through=ShortNoise, expected=True)
     yield _attack(query_of(_MovesOne), TABLES, name="broken: flags, the factor 2 is forgotten", expected=True)
     yield _attack(query_of(_GroupsSeen), LAST, name="broken: flags, groups from the data", expected=True)
 
@@ -77,8 +77,8 @@ def _counts(query: Flags, values: Floats, *, unusual: bool = True) -> tuple[int,
 
 
 def _brute_counts(values: Floats) -> tuple[int, ...]:
-    """Record by record: one that is not with the crowd is flagged."""
-    records = [(place != 0.0, int(ward)) for place, ward in values.tolist()]
+    """Count record by record: a record outside the full cell is flagged."""
+    records = [(value != 0.0, int(ward)) for value, ward in values.tolist()]
     return tuple(records.count((is_alone, ward)) for ward in range(len(WARDS)) for is_alone in (True, False))
 
 

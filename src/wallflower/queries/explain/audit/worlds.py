@@ -1,4 +1,7 @@
-"""Attacks on tiny worlds: every table of a few records beside V, and every table with one record more or less."""
+"""Attacks on tiny worlds: every table of a few records beside V, and every table with one record more or less.
+
+`attack_detector` takes any detector, so that a new one, or one of your own, is attacked like those of the registry.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +17,29 @@ import numpy as np
 from wallflower.audit import Finding, Floats, Records, ScriptedNoise, World, audit_bound, audit_exact
 from wallflower.data import Points
 from wallflower.privacy import Loss
-from wallflower.queries.explain import Explain
-from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Grubbs, Tukey
-from wallflower.queries.explain.draws import direct
-from wallflower.queries.explain.exact import evaluate
-from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
+from wallflower.queries.explain.case import Case, TiledCase
+from wallflower.queries.explain.detectors import (
+    CustomDetector,
+    CustomMarginDetector,
+    Detector,
+    Distance,
+    MarginDetector,
+)
+from wallflower.queries.explain.detectors.registry import DETECTORS
+from wallflower.queries.explain.draws import dp
+from wallflower.queries.explain.exact import evaluate, margins
+from wallflower.queries.explain.explain import Explain
+from wallflower.queries.explain.space.tables import Counts, RankedTable, rank_table
 from wallflower.schema import Schema
 
 VALUES: Final = 3  # of the one context attribute; V has the first
-OWN: Final = 5.0
-CAP: Final = 10_000  # steps
-DETECTORS: Final[dict[str, Detector]] = {
-    "distance": Distance(2, 1.0),
-    "bins": FixedBins((0.0, 2.0, 4.0, 6.0), 0.4),
-    "tukey": Tukey((0.0, 1.0, 2.0, 4.0)),
-    "clamped Grubbs": ClampedGrubbs(0.0, 10.0, 8),
-}
+OWN_METRIC: Final = 5.0
+MAX_STEPS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class GrowingWorld(World):
-    """Every table of up to `size` records; neighbours have one more or one less."""
+    """Every table of up to `size` records; adjacent ones have one more or one less."""
 
     def tables(self) -> Iterator[Records]:
         for size in range(1, self.size + 1):
@@ -47,99 +52,141 @@ class GrowingWorld(World):
             yield from (table[:at] + table[at + 1 :] for at in range(len(table)))
 
 
-OTHERS: Final = GrowingWorld(tuple((float(value), x) for value, x in product((0, 1, 2), (0.0, 4.5, 9.0))), 3)
+SITES: Final = tuple((float(value), x) for value, x in product((0, 1, 2), (0.0, 4.5, 9.0)))
+GROWING: Final = GrowingWorld(SITES, 3)
+REPLACING: Final = World(SITES, 3)
+
+
+def attack_detector(detector: Detector) -> Iterator[Finding]:
+    """Try to refute what a detector claims: that its contexts are those of `outlier`, that one record moves its score
+    by no more than is charged, and what its other methods say of margins.
+
+    >>> all(finding.ok for finding in attack_detector(Distance(2, 1.0)))
+    True
+    """
+    exact, brute = partial(_contexts, detector), partial(_brute_contexts, detector)
+    yield audit_exact(exact, brute, GROWING.arrays(), name=f"exact contexts: {detector}")
+    if isinstance(detector, MarginDetector):
+        one_record, moved = 1 + 2 * detector.max_rounding(), partial(_margins, detector)
+        yield audit_bound(lambda _: one_record, moved, GROWING, name=f"margin: {detector}")
+        scores = partial(_scores, detector)  # never above the population, so margins are attacked by themselves, too
+        yield audit_bound(_allowed_steps, scores, GROWING, name=f"score: {detector}")
+        factor = dp.record_factor(detector) or Fraction(2)
+        replaced = float(factor * dp.STEPS)
+        yield audit_bound(lambda _: replaced, scores, REPLACING, name=f"score, a record replaced: {detector}")
+        wrong = partial(_wrong_margins, detector)
+        yield audit_exact(wrong, lambda _: [], GROWING.arrays(), name=f"margins, where there is no outlier: {detector}")
 
 
 def attack_worlds() -> Iterator[Finding]:
-    for name, detector in DETECTORS.items():
-        yield audit_bound(_allowance, partial(_scores, detector), OTHERS, name=f"score: {name}")
-    yield audit_bound(
-        _allowance, _unclamped_scores, OTHERS, name="broken: score of a margin that is not divided", expected=True
-    )
-    for name, detector in {**DETECTORS, "Grubbs": Grubbs()}.items():
-        exact, brute = partial(_contexts, detector), partial(_brute, detector)
-        yield audit_exact(exact, brute, OTHERS.arrays(), name=f"exact contexts: {name}")
-    exact, brute = partial(_contexts, DETECTORS["distance"]), partial(_brute, Distance(1, 1.0))
+    """Attack every example of every detector, and broken ones."""
+    classes: tuple[type[Detector], ...] = (*DETECTORS.values(), CustomDetector, CustomMarginDetector)
+    for cls in classes:
+        for detector in cls.examples() if cls.kind != "pyod" else ():  # PyOD need not be installed
+            yield from attack_detector(detector)
+    name = "broken: score of a margin that is not divided"
+    yield audit_bound(_allowed_steps, _undivided_scores, GROWING, name=name, expected=True)
+    name = "broken: a bound half as large as the truth"
+    scores = partial(_scores, CustomMarginDetector(_distance_margin, bound=0.5))
+    yield audit_bound(_allowed_steps, scores, GROWING, name=name, expected=True)
+    exact, brute = partial(_contexts, Distance(2, 1.0)), partial(_brute_contexts, Distance(1, 1.0))
     name = "broken: exact contexts, V counted among its own neighbours"
-    yield audit_exact(exact, brute, OTHERS.arrays(), name=name, expected=True)
+    yield audit_exact(exact, brute, GROWING.arrays(), name=name, expected=True)
 
 
 def attack_none() -> Iterator[Finding]:
-    """What the noise that decides whether to say none hides, by its own word."""
-    for name, detector in NAMED.items():
-        bound, truth = partial(_hidden, detector), partial(_best, detector)
-        yield audit_bound(bound, truth, OTHERS, name=f"none: what its noise hides, {name}")
+    """Compare what the noise that decides about none hides with how far one record moves the greatest margin."""
+    for detector in NAMED:
+        bound, truth = partial(_hidden_steps, detector), partial(_greatest_margin, detector)
+        yield audit_bound(bound, truth, GROWING, name=f"none: what its noise hides, {detector.partition(':')[0]}")
 
 
-NAMED: Final = {
-    "distance": "distance:k=2,radius=1",
-    "bins": "bins:points=3,fraction=0.4",
-    "tukey": "tukey:points=4",
-    "clamped Grubbs": "clamped-grubbs",
-}
+NAMED: Final = ("distance:k=2,radius=1", "bins:points=3,fraction=0.4", "tukey:points=4", "clamped-grubbs")
 
 
-def _question(detector: str) -> Explain:
+def _query(detector: str) -> Explain:
     domain = Schema.of(["a", "x"], edges={"a": [0.5, 1.5]}, bounds={"x": (0, 10)})
-    asked: dict[str, Any] = {"record": "0", "metric": "x", "context": ("a",), "domain": domain, "size": 8}
-    return Explain(**asked, detector=detector, loss=Loss("1"), doubt=Fraction(1, 2))
+    settings: dict[str, Any] = {"record": "0", "metric": "x", "context": ("a",), "domain": domain, "size": 8}
+    return Explain(**settings, detector=detector, loss=Loss("1"), doubt=Fraction(1, 2))
 
 
-def _case(query: Explain, others: Floats) -> Any:
-    rows = np.vstack([[0.0, OWN], others])
-    return query.view(Points.from_array(rows, columns=("a", "x"), name="made-up"))
+def _case(query: Explain, others: Floats) -> Case | TiledCase:
+    return query.view(Points.from_array(_with_v(others), columns=("a", "x"), name="synthetic"))
 
 
-def _hidden(detector: str, others: Floats) -> float:
-    """In steps: the answer is asked with a draw so low that it says none and draws no more."""
-    query, script = _question(detector), ScriptedNoise(-(10**9))
+def _with_v(others: Floats) -> Floats:
+    return np.vstack([[0.0, OWN_METRIC], others])
+
+
+def _hidden_steps(detector: str, others: Floats) -> float:
+    """Return the scale of the noise times its ε, in steps: a draw so low that the answer is none is the only one."""
+    query, script = _query(detector), ScriptedNoise(-(10**9))
     query.answer(_case(query, others), script)
     return float(script.asked[0][1] * query.loss.epsilon * query.doubt)
 
 
-def _best(detector: str, others: Floats) -> float:
-    query = _question(detector)
+def _greatest_margin(detector: str, others: Floats) -> float:
+    query = _query(detector)
     case = _case(query, others)
-    return direct.best_margin(case.table(), query.detector_for(case.n))
+    margin_detector = query.margin_detector(case.n)
+    return dp.greatest_margin(case.table_for(margin_detector), margin_detector)
 
 
 def _table(others: Floats) -> RankedTable:
-    rows = np.vstack([[0.0, OWN], others])
+    rows = _with_v(others)
     return rank_table(rows[:, :1].astype(np.int64), [VALUES], rows[:, 1], 0)
 
 
-def _allowance(_: Floats) -> float:
-    """What a release takes one record to move a score by, in steps."""
-    return direct.STEPS
+def _allowed_steps(_: Floats) -> float:
+    """Return how far a release takes one record to move a score, in steps."""
+    return dp.STEPS
 
 
-def _scores(detector: Detector, others: Floats) -> Any:
-    """The score of every context, as a release draws by it."""
+def _scores(detector: MarginDetector, others: Floats) -> Counts:
+    """Return the score of every context, as a release draws by it."""
+    blocks = dp.step_scores(_table(others), detector, Fraction(1), MAX_STEPS)
+    (scores,) = blocks(lambda first, candidates, scores: scores.copy())
+    return np.asarray(scores)
+
+
+def _margins(detector: MarginDetector, others: Floats) -> Floats:
+    return margins(_table(others), detector)[0]
+
+
+def _wrong_margins(detector: MarginDetector, others: Floats) -> list[str]:
+    """Return the contexts whose margin is positive without an outlier, or greater than it can be."""
     table = _table(others)
-    (found,) = direct.step_scores(table, detector, Fraction(1), CAP)(lambda first, taking, scores: scores.copy())
-    return found
+    values, populations = margins(table, detector)
+    greatest = detector.greatest_margins(populations.astype(np.float64))
+    is_outlier = [detector.outlier(*table.select(index)) for index in range(table.space.count)]
+    wrong = (values > 0) & (~np.array(is_outlier) | (values > greatest + 1e-9))
+    return [table.space.bits(index) for index in np.flatnonzero(wrong).tolist()]
 
 
-def _unclamped_scores(others: Floats) -> Any:
+def _undivided_scores(others: Floats) -> list[float]:
     """BROKEN: how far V is from the middle, a record's whole distance at a time."""
     table = _table(others)
     inside = [table.members(index) for index in range(table.space.count)]
-    return [direct.GRID * float((table.values[table.record] - table.values[each]).sum()) for each in inside]
+    return [dp.GRID * float((table.own - table.values[members]).sum()) for members in inside]
+
+
+def _distance_margin(values: Floats, index: int) -> float:
+    return 3.0 - np.count_nonzero(np.abs(values - values[index]) <= 1.0)
 
 
 def _contexts(detector: Detector, others: Floats) -> list[tuple[str, int]]:
-    rows = np.vstack([[0.0, OWN], others])
-    found = evaluate(rows[:, :1].astype(np.int64), [VALUES], rows[:, 1], 0, detector)
-    return sorted(found.contexts().items())
+    rows = _with_v(others)
+    evaluation = evaluate(rows[:, :1].astype(np.int64), [VALUES], rows[:, 1], 0, detector)
+    return sorted(evaluation.contexts().items())
 
 
-def _brute(detector: Detector, others: Floats) -> list[tuple[str, int]]:
-    """Every set of values that has V's own, and the detector's plain word on the records in it."""
-    rows = [(0, OWN), *((int(value), x) for value, x in others.tolist())]
-    found = []
+def _brute_contexts(detector: Detector, others: Floats) -> list[tuple[str, int]]:
+    """Return every set of values that has V's own and in which `outlier` calls V an outlier."""
+    rows = [(0, OWN_METRIC), *((int(value), x) for value, x in others.tolist())]
+    contexts = []
     for more in product((False, True), repeat=VALUES - 1):
         allowed = (True, *more)
         metric = np.array([x for value, x in rows if allowed[value]])
         if detector.outlier(metric, 0):
-            found.append(("".join("1" if bit else "0" for bit in allowed), len(metric)))
-    return sorted(found)
+            contexts.append(("".join("1" if bit else "0" for bit in allowed), len(metric)))
+    return sorted(contexts)

@@ -1,1 +1,1 @@
-"""How a context is drawn: what makes it useful, and the draws direct, best-first, guided and by walks."""
+"""How contexts are drawn: mode dp by margins, mode ocdp by searches among valid contexts."""

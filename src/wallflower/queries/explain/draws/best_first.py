@@ -21,12 +21,10 @@ from numpy.typing import NDArray
 from wallflower.errors import ParameterError
 from wallflower.machine.jit import kernel
 from wallflower.noise import Noise, words
-from wallflower.queries.explain.detectors import Detector
+from wallflower.queries.explain.detectors.base import KEPT_CONTEXTS, Detector
 from wallflower.queries.explain.draws.utilities import Utility
-from wallflower.queries.explain.exact import ENGINES, HELD, LOOKS, examiner, sweep
-from wallflower.queries.explain.space.cells import CellTable
-from wallflower.queries.explain.space.cube import Bools, Counts, Ints
-from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
+from wallflower.queries.explain.exact import sweep
+from wallflower.queries.explain.space.tables import AnyTable, Bools, Counts, Floats, Ints
 
 Number = TypeVar("Number", bound=np.generic)
 Words = NDArray[np.uint64]
@@ -34,29 +32,27 @@ Bytes = NDArray[np.int8]
 Nodes = tuple[Counts, Ints, Bytes, Counts, Floats, Floats]  # the heap; index, bits left, score, X and rate·score + G
 Cells = tuple[Ints, Ints, Ints]  # bits that are needed, what it counts, and where those that need a bit begin
 
-LIMIT: Final = HELD  # nodes; so a draw from contexts that can be kept is always finished
-LENGTH: Final = 62  # bits of an index by which single contexts can be asked about
-CELLS: Final = 1 << 22  # combinations of values that are counted in one array
-BATCH: Final = 1 << 10  # nodes that are split before more noise is drawn
-AHEAD: Final = 64  # contexts that are taken off the heap at once
-SHARE: Final = 256  # once one in so many contexts was asked about, all are examined at once,
-FEW: Final = 16  # or once so many were, where an engine needs no bits of members
+MAX_NODES: Final = KEPT_CONTEXTS  # so a draw from contexts that can be kept is always finished
+MAX_INDEX_BITS: Final = 62  # of contexts that can be examined one by one
+MAX_DENSE_CELLS: Final = 1 << 22  # combinations of values that are counted in one array
+BATCH_NODES: Final = 1 << 10  # nodes that are split before more noise is drawn
+CONTEXTS_AT_ONCE: Final = 64  # taken off the heap
 ONE: Final = np.uint64(1)
 STOPPED: Final = -1
 NONE_LEFT: Final = -2
 
 
-def best_first(
-    table: RankedTable | CellTable,
+def draw_best_first(
+    table: AnyTable,
     detector: Detector,
     utility: Utility,
     *,
     rate: Fraction,
     top: int,
     noise: Noise,
-    limit: int = LIMIT,
+    limit: int = MAX_NODES,
 ) -> tuple[list[int], bool]:
-    """Up to `top` valid contexts by the law of `direct.direct`, in real numbers; and whether the search was finished.
+    """Draw up to `top` valid contexts by the law of `draw_direct`, in real numbers; and whether it was finished.
 
     It is finished if there are `top` of them, or as many as are valid. It gives up after about `limit` nodes, which
     cannot happen with no more contexts than that. When it does depends on scores, so an unfinished draw is not the
@@ -65,31 +61,32 @@ def best_first(
     measure = utility.measure(table)
     if measure is None:
         raise ParameterError("utility: best-first search needs one that counts records; choose direct or another.")
-    if table.space.length > LENGTH:
-        raise ParameterError(f"domain_sizes: best-first search takes up to 2^{LENGTH} contexts; name fewer values.")
-    valid, found = _validity(table, detector), list[int]()
+    if table.space.length > MAX_INDEX_BITS:
+        raise ParameterError(
+            f"domain_sizes: best-first search takes up to 2^{MAX_INDEX_BITS} contexts; name fewer values."
+        )
+    valid, drawn = _validity(table, detector), list[int]()
     for index in _leaves(table, measure, float(rate), noise, limit):
         if index < 0:
-            return found, index == NONE_LEFT
-        found += [index] if valid(index) else []
-        if len(found) == top:
+            return drawn, index == NONE_LEFT
+        drawn += [index] if valid(index) else []
+        if len(drawn) == top:
             break
-    return found, True
+    return drawn, True
 
 
-def _validity(table: RankedTable | CellTable, detector: Detector) -> Callable[[int], bool]:
-    """Answers about contexts one by one, until it is quicker to examine all of them."""
-    examine, count, asked, known = examiner(table, detector), table.space.count, 0, np.empty(0, np.bool_)
-    most = count // SHARE if type(detector) in LOOKS else FEW
-    most = most if type(detector) in ENGINES and count <= HELD else count
+def _validity(table: AnyTable, detector: Detector) -> Callable[[int], bool]:
+    """Return a function that examines contexts one by one, until it is faster to examine all of them."""
+    examine, count, singles, known = detector.examine(table), table.space.count, 0, np.empty(0, np.bool_)
+    most = detector.max_singles(count) if detector.can_examine_all(count) else count
 
     def keep(first: int, valid: Bools, _: Counts) -> None:
         known[first : first + len(valid)] = valid
 
-    def valid(index: int) -> bool:
-        nonlocal asked, known
-        asked += 1
-        if asked <= most:
+    def is_valid(index: int) -> bool:
+        nonlocal singles, known
+        singles += 1
+        if singles <= most:
             return examine(index)[0]
         if not len(known):
             known = np.empty(count, np.bool_)
@@ -97,29 +94,29 @@ def _validity(table: RankedTable | CellTable, detector: Detector) -> Callable[[i
                 pass
         return bool(known[index])
 
-    return valid
+    return is_valid
 
 
-def _leaves(table: RankedTable | CellTable, measure: Counts, rate: float, noise: Noise, limit: int) -> Iterator[int]:
-    """Contexts in falling order of rate·score + G; NONE_LEFT after the last, STOPPED once the limit is reached."""
-    cells, nodes, state = _cells(table, measure), _room(4 * BATCH), np.array([1, 1, 0], np.int64)
-    found, fresh = np.empty(AHEAD, np.int64), words(noise, BATCH)
+def _leaves(table: AnyTable, measure: Counts, rate: float, noise: Noise, limit: int) -> Iterator[int]:
+    """Yield contexts in falling order of rate·score + G; NONE_LEFT after the last, STOPPED at the limit."""
+    cells, nodes, state = _cells(table, measure), _new_nodes(4 * BATCH_NODES), np.array([1, 1, 0], np.int64)
+    leaves, fresh = np.empty(CONTEXTS_AT_ONCE, np.int64), words(noise, BATCH_NODES)
     _plant(int(measure.sum()), table.space.length, rate, words(noise, 1), *nodes)
     while state[0] > 0:
-        count = _next(state, *nodes, *cells, rate, fresh, found)
-        yield from found[:count].tolist()
+        count = _next(state, *nodes, *cells, rate, fresh, leaves)
+        yield from leaves[:count].tolist()
         if state[1] > limit:
             yield STOPPED
         if state[2] == len(fresh):
-            fresh, state[2] = words(noise, BATCH), 0
-        if state[1] + BATCH > len(nodes[0]):
+            fresh, state[2] = words(noise, BATCH_NODES), 0
+        if state[1] + BATCH_NODES > len(nodes[0]):
             nodes = _longer(nodes)
     yield NONE_LEFT
 
 
-def _room(size: int) -> Nodes:
-    whole = np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int8), np.empty(size, np.int32)
-    return *whole, np.empty(size), np.empty(size)
+def _new_nodes(size: int) -> Nodes:
+    integers = np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int8), np.empty(size, np.int32)
+    return *integers, np.empty(size), np.empty(size)
 
 
 def _longer(nodes: Nodes) -> Nodes:
@@ -131,11 +128,11 @@ def _twice(array: NDArray[Number]) -> NDArray[Number]:
     return np.concatenate([array, np.empty_like(array)])
 
 
-def _cells(table: RankedTable | CellTable, measure: Counts) -> Cells:
-    """Combinations of values that count: for every bit of an index those that need it, with all the bits they need."""
+def _cells(table: AnyTable, measure: Counts) -> Cells:
+    """Return the cells that count: for every bit of an index those that need it, with all the bits they need."""
     free, low = table.space.free, np.cumsum([0, *table.space.free[::-1]])[-2::-1]
     shape = tuple(others + 1 for others in free)
-    if prod(shape) <= CELLS:
+    if prod(shape) <= MAX_DENSE_CELLS:
         cell = np.ravel_multi_index(tuple(table.slots.T), shape)
         held = np.bincount(cell, weights=measure, minlength=prod(shape)).astype(np.int64)
         slots, counts = np.stack(np.unravel_index(np.flatnonzero(held), shape), axis=1), held[held > 0]
@@ -146,13 +143,13 @@ def _cells(table: RankedTable | CellTable, measure: Counts) -> Cells:
     masks = np.bitwise_or.reduce(bits, axis=1)
     needing = [np.flatnonzero(masks >> bit & 1) for bit in range(table.space.length)]
     starts = np.cumsum([0, *map(len, needing)])
-    every = np.concatenate([np.empty(0, np.int64), *needing])
-    return masks[every], counts[every], starts
+    order = np.concatenate([np.empty(0, np.int64), *needing])
+    return masks[order], counts[order], starts
 
 
 @kernel
 def _exponential(word: np.uint64) -> float:
-    """An exponential variable from the upper 63 bits of a word, neither 0 nor infinite."""
+    """Return an exponential variable from the upper 63 bits of a word, neither 0 nor infinite."""
     part = (float(word >> ONE) + 0.5) * 2.0**-63
     return float(-np.log1p(-min(part, 1 - 2.0**-53)))
 
@@ -170,20 +167,20 @@ def _plant(
 @kernel
 def _next(
     state: Ints, heap: Counts, index: Ints, left: Bytes, score: Counts, least: Floats, height: Floats,
-    masks: Ints, counts: Ints, starts: Ints, rate: float, fresh: Words, found: Ints,
+    masks: Ints, counts: Ints, starts: Ints, rate: float, fresh: Words, leaves: Ints,
 ) -> int:  # fmt: skip
-    """Split the highest nodes and take single contexts off the heap, until there are enough or more noise is needed.
+    """Split the highest nodes and take single contexts off the heap, until `leaves` is full or more noise is needed.
 
     `state` is how many nodes the heap has, how many there have been, and how many words were used.
     """
     taken = 0
-    while state[0] > 0 and taken < len(found):
+    while state[0] > 0 and taken < len(leaves):
         node = heap[0]
         if left[node] == 0:
             state[0] -= 1
             heap[0] = heap[state[0]]
             _sink(heap, state[0], height)
-            found[taken] = index[node]
+            leaves[taken] = index[node]
             taken += 1
         elif state[2] == len(fresh):
             break

@@ -1,1 +1,1 @@
-"""Contexts, and the table seen from one record: in order, as a cube of cells, as bits, in blocks."""
+"""Contexts of a record, and the tables, sums and bit sets by which detectors examine all of them."""

@@ -1,33 +1,38 @@
-"""Who is in a context, as bits in order of the metric: for detectors that look at the records around one of them.
+"""The members of a context as bits in order of the metric, for detectors that look at the records around one of them.
 
 For every attribute and every choice of its values there is a row of bits, one bit per record. A context is the AND of
 one row per attribute. The leading attributes are joined once for many contexts; the last bits of an index (`inner`)
-then cost one AND per word that is looked at, and most detectors look at few words around the record.
+then cost one AND per word that is read, and most detectors read few words around the record.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numba.cpython.unsafe import numbers
 from numpy.typing import NDArray
 
-from wallflower.machine.jit import kernel
-from wallflower.queries.explain.space.cube import Bools, Counts, Ints
-from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
+from wallflower.machine.jit import intrinsic, kernel
+from wallflower.queries.explain.space.tables import Bools, Ints, RankedTable
 
 Words = NDArray[np.uint64]
 
-INNER: Final = 10  # at most so many bits of an index are served by one table
-ROOM: Final = 1 << 29  # at most so many bits of one table
-CHUNK: Final = 8  # values of an attribute are joined by tables of so many
+INNER_BITS: Final = 10  # bits of an index that one table serves, at most
+MAX_TABLE_BITS: Final = 1 << 29
+CHUNK_VALUES: Final = 8  # values of an attribute that one table joins
 ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 ONE: Final = np.uint64(1)
 
-_leading_zeros: Any = numbers.leading_zeros
-_trailing_zeros: Any = numbers.trailing_zeros
+
+@intrinsic
+def leading_zeros(word: np.uint64) -> int:
+    raise NotImplementedError
+
+
+@intrinsic
+def trailing_zeros(word: np.uint64) -> int:
+    raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +52,25 @@ class Bitsets:
     closes: Ints
 
     def parts(self) -> tuple[int, Words, Words, Ints, Ints, Ints, Ints]:
+        """Return the fields, as kernels take them."""
         return self.inner, self.last, self.rows, self.starts, self.shifts, self.widths, self.closes
 
 
-def bitsets(table: RankedTable) -> Bitsets:
-    """Bit rows for a table."""
+def make_bitsets(table: RankedTable) -> Bitsets:
+    """Make the bit rows of a table."""
     free, shift = table.space.free, 0
     cut = len(free)
-    most = min(INNER, max(1, ROOM // table.n).bit_length())
+    most = min(INNER_BITS, max(1, MAX_TABLE_BITS // table.n).bit_length())
     while cut > 0 and shift + free[cut - 1] <= most:
         cut -= 1
         shift += free[cut]
     spill = shift == 0 and cut > 0  # the last attribute alone is more than an inner table holds
-    inner = CHUNK if spill else shift
-    last = _join_choices(table, cut - 1, free[-1] - CHUNK, CHUNK, own=False) if spill else _last(table, cut)
+    inner = CHUNK_VALUES if spill else shift
+    last = (
+        _join_choices(table, cut - 1, free[-1] - CHUNK_VALUES, CHUNK_VALUES, own=False)
+        if spill
+        else _join_last(table, cut)
+    )
     rows = [np.empty((0, last.shape[1]), np.uint64)]
     starts: list[int] = []
     shifts: list[int] = []
@@ -70,8 +80,8 @@ def bitsets(table: RankedTable) -> Bitsets:
         left = free[attribute] - (inner if spill and attribute == cut - 1 else 0)
         shift += free[attribute] - left
         first = len(starts)
-        for end in range(left, -1 if left == 0 else 0, -CHUNK):
-            width = min(CHUNK, end)
+        for end in range(left, -1 if left == 0 else 0, -CHUNK_VALUES):
+            width = min(CHUNK_VALUES, end)
             starts.append(sum(map(len, rows)))
             rows.append(_join_choices(table, attribute, end - width, width, own=len(starts) - 1 == first))
             shifts.append(shift)
@@ -79,26 +89,26 @@ def bitsets(table: RankedTable) -> Bitsets:
             closes.append(0)
             shift += width
         closes[-1] = 2 if spill and attribute == cut - 1 else 1
-    numbers = (np.array(each, dtype=np.int64) for each in (starts, shifts, widths, closes))
-    return Bitsets(inner, last, np.concatenate(rows), *numbers)
+    path = (np.array(numbers, dtype=np.int64) for numbers in (starts, shifts, widths, closes))
+    return Bitsets(inner, last, np.concatenate(rows), *path)
 
 
 def _join_choices(table: RankedTable, attribute: int, before: int, width: int, *, own: bool) -> Words:
-    """A row for every choice among `width` values of an attribute, those after its first `before` others."""
+    """Return a row for every choice among `width` values of an attribute, those after its first `before` others."""
     column = table.slots[:, attribute]
-    found = _pack(column == 0 if own else np.zeros(table.n, np.bool_))[None]
+    choices = _pack(column == 0 if own else np.zeros(table.n, np.bool_))[None]
     for slot in range(before + width, before, -1):
-        found = np.concatenate([found, found | _pack(column == slot)])
-    return found
+        choices = np.concatenate([choices, choices | _pack(column == slot)])
+    return choices
 
 
-def _last(table: RankedTable, cut: int) -> Words:
-    """A row for every choice in the attributes from `cut` on."""
-    found = _pack(np.ones(table.n, np.bool_))[None]
+def _join_last(table: RankedTable, cut: int) -> Words:
+    """Return a row for every choice in the attributes from `cut` on."""
+    choices = _pack(np.ones(table.n, np.bool_))[None]
     for attribute in range(cut, len(table.space.free)):
         others = _join_choices(table, attribute, 0, table.space.free[attribute], own=True)
-        found = (found[:, None] & others[None]).reshape(-1, found.shape[1])
-    return found
+        choices = (choices[:, None] & others[None]).reshape(-1, choices.shape[1])
+    return choices
 
 
 def _pack(chosen: Bools) -> Words:
@@ -109,7 +119,7 @@ def _pack(chosen: Bools) -> Words:
 
 @kernel
 def lead(rows: Words, starts: Ints, shifts: Ints, widths: Ints, closes: Ints, index: int, both: Words) -> None:
-    """Join the leading attributes: row 0 of `both` is to be met with an inner row, row 1 is in whatever that says."""
+    """Join the leading attributes: row 0 of `both` is to be combined with an inner row by AND, row 1 by OR."""
     words = both.shape[1]
     held = np.zeros(words, np.uint64)
     for w in range(words):
@@ -132,20 +142,21 @@ def lead(rows: Words, starts: Ints, shifts: Ints, widths: Ints, closes: Ints, in
 @kernel
 def members(
     inner: int, last: Words, rows: Words, starts: Ints, shifts: Ints, widths: Ints, closes: Ints, index: int,
-    found: Words,
+    out: Words,
 ) -> int:  # fmt: skip
-    """The bits of a single context; returns its population."""
+    """Write the bits of a single context; return its population."""
     both = np.empty((2, last.shape[1]), np.uint64)
     lead(rows, starts, shifts, widths, closes, index, both)
     row, n = last[index & ((1 << inner) - 1)], 0
-    for w in range(len(found)):
-        found[w] = (both[0, w] & row[w]) | both[1, w]
-        n += _ones(found[w])
+    for w in range(len(out)):
+        out[w] = (both[0, w] & row[w]) | both[1, w]
+        n += count_ones(out[w])
     return n
 
 
 @kernel
-def _ones(word: np.uint64) -> int:
+def count_ones(word: np.uint64) -> int:
+    """Return the number of bits that are set."""
     word = word - ((word >> ONE) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -154,73 +165,11 @@ def _ones(word: np.uint64) -> int:
 
 @kernel
 def lowest(word: np.uint64) -> int:
-    return int(_trailing_zeros(word))
+    """Return the position of the lowest bit."""
+    return int(trailing_zeros(word))
 
 
 @kernel
 def highest(word: np.uint64) -> int:
-    return 63 - int(_leading_zeros(word))
-
-
-@kernel
-def _place(x: float, low: float, scale: float, bins: int) -> int:
-    at = (x - low) * scale
-    return int(at) if at < bins - 1 else bins - 1
-
-
-@kernel
-def sparse(
-    inner: int, last: Words, rows: Words, starts: Ints, shifts: Ints, widths: Ints, closes: Ints, begin: int,
-    values: Floats, record: int, fraction: float, populations: Counts, valid: Bools,
-) -> None:  # fmt: skip
-    """Valid where the record's bin, among √n from the least to the largest member, holds few."""
-    words = last.shape[1]
-    both = np.empty((2, words), np.uint64)
-    for x in range(len(valid)):
-        if x & ((1 << inner) - 1) == 0:
-            lead(rows, starts, shifts, widths, closes, begin + x, both)
-        row = last[(begin + x) & ((1 << inner) - 1)]
-        w = 0
-        while (both[0, w] & row[w]) | both[1, w] == 0:
-            w += 1
-        low = values[64 * w + lowest((both[0, w] & row[w]) | both[1, w])]
-        w = words - 1
-        while (both[0, w] & row[w]) | both[1, w] == 0:
-            w -= 1
-        high = values[64 * w + highest((both[0, w] & row[w]) | both[1, w])]
-        bins = int(np.sqrt(populations[x]))
-        limit = fraction * populations[x]
-        valid[x] = high > low and _mates(both, row, values, record, low, bins / (high - low), bins, limit) < limit
-
-
-@kernel
-def _mates(
-    both: Words, row: Words, values: Floats, record: int, low: float, scale: float, bins: int, limit: float
-) -> int:
-    """How many members share the record's bin, counted outwards from it until they are enough."""
-    own, here, n = _place(values[record], low, scale, bins), record >> 6, len(values)
-    found, w, word = 0, here, ((both[0, here] & row[here]) | both[1, here]) & (ALL << np.uint64(record & 63))
-    while found < limit:
-        if _place(values[min(64 * w + 63, n - 1)], low, scale, bins) != own:
-            while word != 0 and _place(values[64 * w + lowest(word)], low, scale, bins) == own:
-                found += 1
-                word &= word - ONE
-            break
-        found += _ones(word)
-        w += 1
-        if w == len(row):
-            break
-        word = (both[0, w] & row[w]) | both[1, w]
-    w, word = here, ((both[0, here] & row[here]) | both[1, here]) & ((ONE << np.uint64(record & 63)) - ONE)
-    while found < limit:
-        if _place(values[64 * w], low, scale, bins) != own:
-            while word != 0 and _place(values[64 * w + highest(word)], low, scale, bins) == own:
-                found += 1
-                word &= ~(ONE << np.uint64(highest(word)))
-            break
-        found += _ones(word)
-        w -= 1
-        if w < 0:
-            break
-        word = (both[0, w] & row[w]) | both[1, w]
-    return found
+    """Return the position of the highest bit."""
+    return 63 - int(leading_zeros(word))

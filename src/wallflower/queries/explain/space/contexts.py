@@ -28,8 +28,8 @@ class Space:
     """All contexts that hold one record: the sizes of the domains, and the record's own value in each.
 
     >>> space = Space((3, 3), (1, 0))
-    >>> space.count, space.bits(2), space.index("010110"), space.mask(2)
-    (16, '010110', 2, 22)
+    >>> space.count, space.bits(2), space.index("010110")
+    (16, '010110', 2)
     """
 
     sizes: tuple[int, ...]
@@ -45,20 +45,21 @@ class Space:
 
     @property
     def free(self) -> tuple[int, ...]:
-        """How many values of every attribute are a matter of choice."""
+        """The number of values of every attribute that a context is free to allow."""
         return tuple(size - 1 for size in self.sizes)
 
     @property
     def length(self) -> int:
-        """How many bits an index has."""
+        """The number of bits of an index."""
         return sum(self.free)
 
     @property
     def count(self) -> int:
+        """The number of contexts."""
         return 1 << self.length
 
     def bits(self, index: int) -> str:
-        """The bit string of an index."""
+        """Return the bit string of an index."""
         if not 0 <= index < self.count:
             raise ParameterError(f"index: {index!r} is outside 0 to {self.count - 1}; count contexts from 0.")
         chosen, text = f"{index:0{self.length}b}" if self.length else "", ""
@@ -68,18 +69,18 @@ class Space:
         return text
 
     def index(self, bits: str) -> int:
-        """The index of a bit string; the own bits must be set."""
+        """Return the index of a bit string; the own bits must be set."""
         chosen, end = "", 0
         self._require(bits)
         for size, own in zip(self.sizes, self.own, strict=True):
             part, end = bits[end : end + size], end + size
             if part[own] != "1":
-                raise ParameterError(f"context: {bits!r} leaves the record out; set the bits of its own values.")
+                raise ParameterError(f"context: {bits!r} does not hold the record; set the bits of its own values.")
             chosen += part[:own] + part[own + 1 :]
         return int(chosen or "0", 2)
 
     def widen(self, bits: str) -> str:
-        """The same context with the record's own values in it.
+        """Return the same context with the record's own values in it.
 
         >>> Space((3, 3), (1, 0)).widen("001010")
         '011110'
@@ -88,16 +89,8 @@ class Space:
         own = {start + place for start, place in zip(starts, self.own, strict=True)}
         return "".join("1" if place in own else bit for place, bit in enumerate(bits))
 
-    def mask(self, index: int) -> int:
-        """The bit string of an index, read as an integer."""
-        return int(self.bits(index), 2)
-
-    def from_mask(self, mask: int) -> int:
-        """The index of a bit string that was read as an integer."""
-        return self.index(f"{mask:0{sum(self.sizes)}b}")
-
     def members(self, codes: Codes, index: int) -> NDArray[np.bool_]:
-        """Which records a context selects, from their codes."""
+        """Return which records a context selects, from their codes."""
         chosen = np.array([bit == "1" for bit in self.bits(index)])
         starts = np.concatenate([[0], np.cumsum(self.sizes)])[:-1]
         return np.asarray(chosen[codes + starts].all(axis=1))
@@ -129,13 +122,13 @@ class Domain:
         if not self.labels or len(set(map(_literal, self.labels))) < len(self.labels):
             raise ParameterError(f"{self.name}: a domain needs at least one label, each named once; list them all.")
         if any(isinstance(label, float) and not isfinite(label) for label in self.labels):
-            raise ParameterError(f"{self.name}: a label is not a finite number; leave it out or write it as text.")
+            raise ParameterError(f"{self.name}: a label is not a finite number; drop it, or write it as text.")
         if "\0" in self.name or any(isinstance(label, str) and "\0" in label for label in self.labels):
             raise ParameterError(f"{self.name!r}: names and labels hold no NUL; take it out.")
 
     @classmethod
     def of(cls, column: Column) -> Domain:
-        """The public values that a schema states for a column.
+        """Return the public values that a schema states for a column.
 
         >>> Domain.of(Column("age", edges=(18, 65))).labels
         ('(-∞, 18)', '[18, 65)', '[65, ∞)')
@@ -152,43 +145,43 @@ class Domain:
 
     @property
     def spans(self) -> list[tuple[str, str]]:
-        """Where each interval begins and ends, as its label has it."""
+        """The two ends of each interval, as in its label."""
         return [(begin, end) for begin, end in (str(label).split(", ") for label in self.labels)]
 
     @classmethod
     def between(cls, name: str, edges: Sequence[float]) -> Domain:
-        """Intervals from edge to edge: the lower edge belongs to an interval, the upper one to the next or the last."""
+        """Return intervals from edge to edge: each has its lower edge, and the last one its upper edge too."""
         if len(edges) < 2 or not all(a < b for a, b in pairwise(edges)):
             raise ParameterError(f"{name}: edges must be rising and at least two; pass them in order.")
-        named = [str(edge).removesuffix(".0") for edge in edges]
-        labels = [f"[{a}, {b})" for a, b in pairwise(named)]
-        first = f"(-∞, {named[1]})" if edges[0] == -inf else labels[0]
-        last = f"[{named[-2]}, ∞)" if edges[-1] == inf else f"{labels[-1][:-1]}]"
+        texts = [str(edge).removesuffix(".0") for edge in edges]
+        labels = [f"[{a}, {b})" for a, b in pairwise(texts)]
+        first = f"(-∞, {texts[1]})" if edges[0] == -inf else labels[0]
+        last = f"[{texts[-2]}, ∞)" if edges[-1] == inf else f"{labels[-1][:-1]}]"
         shown = [f"{first[:-1]}{last[-1]}"] if len(labels) == 1 else [first, *labels[1:-1], last]
         return cls(name, tuple(shown), tuple(edges))
 
     def encode(self, column: Iterable[object]) -> Codes:
-        """The values of a column as places in the domain; a value outside it is refused, and never shown."""
+        """Return the values of a column as places in the domain; refuse a value outside it, and never show it."""
         if self.edges:
             values = np.asarray(list(column), dtype=np.float64)
             if not ((values >= self.edges[0]) & (values <= self.edges[-1])).all():
-                raise self._stranger()
+                raise self._outside_domain()
             return np.searchsorted(self.edges[1:-1], values, side="right").astype(np.int64)
         places = {_literal(label): place for place, label in enumerate(self.labels)}
         try:
             return np.array([places[_literal(value)] for value in column], dtype=np.int64)
         except KeyError:
-            raise self._stranger() from None
+            raise self._outside_domain() from None
 
-    def _stranger(self) -> DataError:
+    def _outside_domain(self) -> DataError:
         return DataError(
-            f"{self.name} holds a value outside its public domain; widen the domain, or leave such records out.",
+            f"{self.name} holds a value outside its public domain; widen the domain, or drop such records.",
             column=self.name,
         )
 
 
 def predicate(domains: Sequence[Domain], bits: str) -> str:
-    """A context in words: attributes that allow everything are dropped, and of long lists the rest is named.
+    """Return a context as a sentence: attributes that allow everything are dropped, long lists name the exceptions.
 
     >>> job, year = Domain("job", ("a", "b", "c")), Domain("year", (2001, 2002))
     >>> predicate([job, year], "11010")
@@ -200,7 +193,7 @@ def predicate(domains: Sequence[Domain], bits: str) -> str:
 
 
 def where(domains: Sequence[Domain], bits: str) -> str:
-    """A context as the condition of a WHERE clause in standard SQL.
+    """Return a context as the condition of a WHERE clause in standard SQL.
 
     >>> where([Domain("job", ("O'Neil", "b", "c")), Domain.between("age", (0, 18, 65))], "10010")
     '"job" IN (\\'O\\'\\'Neil\\') AND ("age" >= 0 AND "age" < 18)'
@@ -211,7 +204,7 @@ def where(domains: Sequence[Domain], bits: str) -> str:
 
 
 def pandas_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> str:
-    """A context as an expression that selects its records from a pandas frame.
+    """Return a context as an expression that selects its records from a pandas frame.
 
     >>> pandas_filter([Domain("job", ("a", "b", "c"))], "110")
     "df[(~df['job'].isin(['c']))]"
@@ -221,7 +214,7 @@ def pandas_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> st
 
 
 def polars_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> str:
-    """A context as an expression that selects its records from a polars frame, where `pl` is polars.
+    """Return a context as an expression that selects its records from a polars frame, where `pl` is polars.
 
     >>> polars_filter([Domain("job", ("a", "b", "c"))], "100")
     "df.filter((pl.col('job').is_in(['a'])))"
@@ -230,23 +223,29 @@ def polars_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> st
     return f"{frame}.filter({tests})" if tests else frame
 
 
-Labels = Callable[[str, list[Label], bool], str]  # a name, labels, and whether all but these are meant
+Labels = Callable[[str, list[Label], bool], str]  # a name, labels, and whether these are the exceptions
 Interval = Callable[[str, float, float, bool], str]
 
 
 def _join_tests(
-    domains: Sequence[Domain], bits: str, both: str, everything: str, labels: Labels, interval: Interval, either: str
+    domains: Sequence[Domain],
+    bits: str,
+    conjunction: str,
+    everything: str,
+    labels: Labels,
+    interval: Interval,
+    either: str,
 ) -> str:
     tests = []
     for domain, places in _restrictions(domains, bits):
         if domain.edges:
             last = len(domain.labels) - 1
             ends = [(domain.edges[at], domain.edges[until + 1], until == last) for at, until in _runs(places)]
-            tests.append(f"({either.join(interval(domain.name, *each) for each in ends)})")
+            tests.append(f"({either.join(interval(domain.name, *end) for end in ends)})")
         else:
             named, others = _shorter(domain, places)
             tests.append(labels(domain.name, [domain.labels[at] for at in named], others))
-    return both.join(tests) or everything
+    return conjunction.join(tests) or everything
 
 
 def _in_words(domain: Domain, places: list[int]) -> str:
@@ -259,13 +258,13 @@ def _in_words(domain: Domain, places: list[int]) -> str:
 
 
 def _shorter(domain: Domain, places: list[int]) -> tuple[list[int], bool]:
-    """The values to name, and whether these are the ones left out, which they are where more than half are let in."""
+    """Return the values to name, and whether they are the exceptions, as they are where more than half are allowed."""
     others = 2 * len(places) > len(domain.labels)
     return [at for at in range(len(domain.labels)) if at not in places] if others else places, others
 
 
 def _runs(places: list[int]) -> list[tuple[int, int]]:
-    """First and last of each run of neighbouring places.
+    """Return the first and the last of each run of consecutive places.
 
     >>> _runs([0, 1, 2, 5, 7, 8])
     [(0, 2), (5, 5), (7, 8)]
@@ -275,18 +274,18 @@ def _runs(places: list[int]) -> list[tuple[int, int]]:
 
 
 def _restrictions(domains: Sequence[Domain], bits: str) -> list[tuple[Domain, list[int]]]:
-    """The attributes that a context restricts, and the places of the values it allows."""
+    """Return the attributes that a context restricts, and the places of the values it allows."""
     sizes = [len(domain.labels) for domain in domains]
     if len(bits) != sum(sizes) or set(bits) - {"0", "1"}:
         raise ParameterError(f"context: {bits!r} is not {sum(sizes)} bits; write one 0 or 1 per public value.")
-    found, end = [], 0
+    restrictions, end = [], 0
     for domain, size in zip(domains, sizes, strict=True):
         places, end = [at for at in range(size) if bits[end + at] == "1"], end + size
         if not places:
             raise ParameterError(f"context: {bits!r} allows no {domain.name}; set at least one bit of every attribute.")
         if len(places) < size:
-            found.append((domain, places))
-    return found
+            restrictions.append((domain, places))
+    return restrictions
 
 
 def _sql_labels(name: str, labels: list[Label], others: bool) -> str:
@@ -317,21 +316,21 @@ def _frame_tests(column: str, among: str) -> tuple[Labels, Interval]:
     return labels, interval
 
 
-def _span(at: str, low: float, high: float, closed: bool, each: str, both: str) -> str:
-    """Between two edges; an edge at infinity goes without saying."""
+def _span(at: str, low: float, high: float, closed: bool, wrap: str, conjunction: str) -> str:
+    """Return a test for values between two edges; an edge at infinity needs none."""
     above = [] if low == -inf else [f"{at} >= {low!r}"]
     below = [] if high == inf else [f"{at} {'<=' if closed else '<'} {high!r}"]
-    return both.join(each.format(test) for test in above + below)
+    return conjunction.join(wrap.format(test) for test in above + below)
 
 
 def _plain(label: Label) -> str:
-    """A label as it is, or in quotes where it could be misread."""
+    """Return a label as it is, or in quotes where it could be misread."""
     text = str(label)
     clear = text and text == text.strip() and text.isprintable() and not set(text) & set('{}"')
     return text if clear and (", " not in text or text[0] in "[(") else json.dumps(text, ensure_ascii=False)
 
 
 def _literal(value: object) -> tuple[bool, object]:
-    """What two labels are compared by: text and truth values are never numbers."""
+    """Return what two labels are compared by: text and truth values are never numbers."""
     plain = value.item() if isinstance(value, np.generic) else value
     return isinstance(plain, bool), plain

@@ -27,7 +27,6 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.audit.accounts import ACCOUNTS
 from wallflower.queries.watch.audit.answers import CROSSING, attack_answers
 from wallflower.queries.watch.audit.baseline import attack_baselines
-from wallflower.queries.watch.audit.gauge import broken_gauges, sound_gauges
 from wallflower.queries.watch.audit.laws import (
     THRESHOLD,
     attack_events,
@@ -40,6 +39,7 @@ from wallflower.queries.watch.audit.laws import detector_of as released_detector
 from wallflower.queries.watch.audit.oracle import Flags, law, log_ratio, loss_between
 from wallflower.queries.watch.audit.pool import attack_pool
 from wallflower.queries.watch.audit.seasons import attack_seasons
+from wallflower.queries.watch.audit.statistics import broken_statistics, sound_statistics
 from wallflower.queries.watch.detectors import PaperDetector, Secret, Sparse, Staircase
 
 Stream = tuple[int, ...]  # distances, in moves
@@ -61,9 +61,7 @@ def findings(*, quick: bool) -> Iterator[Finding]:
 def exact(name: str, claimed: float, shown: float, words: str, *, expected: bool = False) -> Finding:
     caught = shown > claimed * (1 + EXACT)
     words = f"claims {claimed:g}, is {shown:.6g} {words}"
-    return Finding(
-        name=name, way=Way.WORLD, claimed=claimed, lower=shown, caught=caught, words=words, expected=expected
-    )
+    return Finding(name=name, way=Way.WORLD, claimed=claimed, lower=shown, caught=caught, text=words, expected=expected)
 
 
 def _worst(name: str, detector: Any, claimed: float, pairs: Iterable[tuple[Stream, Stream]]) -> Finding:
@@ -73,7 +71,7 @@ def _worst(name: str, detector: Any, claimed: float, pairs: Iterable[tuple[Strea
     for pair in pairs:
         for stream in pair:
             if stream not in laws:
-                laws[stream] = law(detector, [k * detector.move for k in stream])
+                laws[stream] = law(detector, [k * detector.sensitivity for k in stream])
         found, flags = loss_between(laws[pair[0]], laws[pair[1]])
         tried += 1
         if found > best:
@@ -85,7 +83,8 @@ def _at(name: str, detector: Any, claimed: float, pair: tuple[Stream, Stream], f
     """The loss at one outcome, of streams in moves that may be long."""
     wanted = tuple(flag == "1" for flag in flags)
     one, other = (
-        law(detector, [round(k * detector.move) for k in stream], only=wanted).get(wanted, 0.0) for stream in pair
+        law(detector, [round(k * detector.sensitivity) for k in stream], only=wanted).get(wanted, 0.0)
+        for stream in pair
     )
     return exact(name, claimed, log_ratio(one, other), f"at {flags}", **more)
 
@@ -120,7 +119,7 @@ FOLDED: Final = ((1,) * 30 + (-2,), (2,) * 30 + (-1,)), "0" * 30 + "1"
 
 def _on_worlds(quick: bool) -> Iterator[Finding]:
     length = 2 if quick else 3
-    event, window = detector_of(), person(window=3)
+    event, window = detector_of(), detector_of(level="window", window=3)
     yield _worst("event, bits", event, 1, _one_moves(length))
     yield _worst("event, bits at ε = 1/10", detector_of(loss=Loss("0.1")), 0.1, _one_moves(length))
     yield _worst("window of three, bits", window, 1, _all_move((0, 1, 2), 3, (-1, 0, 1)))
@@ -150,7 +149,7 @@ def _ex_post() -> Finding:
     """After K flags the paper's algorithm has cost a person (K + 1) ε / 2 at most: here in units of that."""
     detector, best, words = detector_of(level="paper", loss=Loss("1/4")), 0.0, ""
     for pair in _all_move((1, 2), 3, (-1, 0, 1)):
-        one, other = (law(detector, [k * detector.move for k in stream]) for stream in pair)
+        one, other = (law(detector, [k * detector.sensitivity for k in stream]) for stream in pair)
         for flags in one:
             share = log_ratio(one[flags], other[flags]) / ((sum(flags) + 1) / 2)
             if share > best:
@@ -197,7 +196,7 @@ def _counts(detector: Any, k: float) -> Sampler:
     """How many of the steps are flagged, when all distances are k moves."""
 
     def sample(size: int) -> NDArray[Any]:
-        distances = np.full(size * detector.steps, int(k * detector.move))
+        distances = np.full(size * detector.steps, int(k * detector.sensitivity))
         found = detector.decide(distances, (), -len(distances), system_noise())
         return np.asarray(found.flags.reshape(size, -1).sum(axis=1))
 
@@ -218,7 +217,7 @@ class _Ahead(SystemNoise):
 
 def _runs(detector: Any, stream: Stream) -> Sampler:
     """Whole runs, each with a secret of its own: the bits behind a leading one, as a number."""
-    noise, distances = _Ahead(), np.array(stream, dtype=np.int64) * detector.move
+    noise, distances = _Ahead(), np.array(stream, dtype=np.int64) * detector.sensitivity
 
     def one() -> int:
         return int("1" + _bits(detector.decide(distances, detector.secret(noise), 0, noise).flags), 2)
@@ -268,7 +267,7 @@ class _UnpaidSparse(Sparse):
         return 4 * self.cutoff
 
 
-_PUBLIC: Final[dict[str, Any]] = {"threshold": THRESHOLD, "move": 1, "epsilon": Fraction(1), "cutoff": 1}
+_PUBLIC: Final[dict[str, Any]] = {"threshold": THRESHOLD, "sensitivity": 1, "epsilon": Fraction(1), "cutoff": 1}
 _QUIET: Final = ((1,) * 6, (0,) * 6)
 _MIXED: Final = ((1,) * 9 + (2,) * 9, (2,) * 9 + (1,) * 9), "0" * 9 + "1" * 9
 _DETECTORS: Final[dict[str, tuple[Callable[[], Any], tuple[Stream, Stream], str]]] = {
@@ -284,13 +283,13 @@ _DETECTORS: Final[dict[str, tuple[Callable[[], Any], tuple[Stream, Stream], str]
     "half the noise, event": (lambda: _staircase(2), ((1,), (2,)), "1"),
     "a move twice as far as stated": (lambda: _staircase(1), ((1,), (3,)), "0"),
     "event level for a person": (lambda: _staircase(1), ((1,) * 2, (2,) * 2), "11"),
-    "window one too long": (lambda: person(window=3), ((1,) * 4, (2,) * 4), "1111"),
-    "paper's ε for a person": (lambda: PaperDetector(threshold=2, move=1, epsilon=Fraction(1, 4)), *_MIXED),
+    "window one too long": (lambda: detector_of(level="window", window=3), ((1,) * 4, (2,) * 4), "1111"),
+    "paper's ε for a person": (lambda: PaperDetector(threshold=2, sensitivity=1, epsilon=Fraction(1, 4)), *_MIXED),
 }
 
 
 def _staircase(epsilon: int) -> Staircase:
-    return Staircase(threshold=2, move=1, epsilon=Fraction(epsilon))
+    return Staircase(threshold=2, sensitivity=1, epsilon=Fraction(epsilon))
 
 
 def _broken_on_worlds(quick: bool) -> Iterator[Finding]:
@@ -319,7 +318,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "worlds": _on_worlds,
     "gaussian": attack_gaussians,
     "paper": attack_paper,
-    "gauge": lambda quick: chain(sound_gauges(), broken_gauges()),
+    "statistic": lambda quick: chain(sound_statistics(), broken_statistics()),
     "baseline": lambda quick: attack_baselines(quick, system_noise()),
     "seasons": lambda quick: attack_seasons(),
     "pool": lambda quick: attack_pool(),

@@ -25,8 +25,7 @@ from wallflower.privacy import Loss, zcdp_of_epsilon
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.audit.laws import COLUMNS, watch_for
 from wallflower.queries.watch.baseline import Baseline
-from wallflower.queries.watch.seasons import Seasons
-from wallflower.queries.watch.seasons.phases import Phases
+from wallflower.queries.watch.seasons import Season, SeasonalBaseline
 from wallflower.schema import Column, Schema
 
 ONE: Final = Loss("1")
@@ -35,8 +34,8 @@ CHANGE: Final = 4096  # steps of a season's grid by which one entry moves a sum
 WITHOUT_DRAWS: Final = frozenset(
     {
         *("columns", "time", "low", "high", "change", "centre", "variance", "outlier_from", "outlier_share", "mean"),
-        *("covariance", "weights", "guess", "furthest"),
-        "phase",  # which calendar decides how many phases there are: each adds a draw to every part of a season
+        *("covariance", "weights", "guess", "clip_distance"),
+        "season",  # the calendar decides how many buckets there are: each adds a draw to every part of a baseline
     }
 )
 
@@ -168,7 +167,7 @@ WATCHES: Final = (
     ),
     Case(
         name="window of three",
-        query=_person(Loss("3"), window=3),
+        query=watch_for(Loss("3"), level="window", window=3),
         claimed=ENTRIES,
         tables=MOVED_ALONG,
         parts=(coins("coins", words=3, spends=3),),
@@ -239,7 +238,7 @@ WATCHES: Final = (
     ),
     Case(
         name="window, Gaussian at ρ",
-        query=_person(SHARP, threshold=FAR_FLAG, window=2, cutoff=10),
+        query=watch_for(SHARP, threshold=FAR_FLAG, level="window", window=2),
         claimed=ENTRIES,
         tables=(_stream(3, 3), _stream(2, 2)),
         stated=Fraction(2),
@@ -248,7 +247,7 @@ WATCHES: Final = (
     ),
     Case(
         name="window, Gaussian at δ",
-        query=_person(SHARP_AT_DELTA, threshold=FAR_FLAG, window=2, cutoff=10),
+        query=watch_for(SHARP_AT_DELTA, threshold=FAR_FLAG, level="window", window=2),
         claimed={"window": 2, **RECORD},
         tables=(_stream(3, 3), _stream(2, 2)),
         parts=_distances(Fraction(SHARP_CONVERTED) / 2),
@@ -279,7 +278,7 @@ WATCHES: Final = (
     ),
 )
 
-# Seasons of one phase. One entry goes from one end of its bounds to the other.
+# SeasonalBaseline of one phase. One entry goes from one end of its bounds to the other.
 BOUNDED: Final = Schema(columns=(Column("x", low=0, high=1),))
 
 
@@ -363,10 +362,10 @@ def _season_of_two_columns(epsilon: Fraction) -> Part:
     )
 
 
-KNOWN: Final = Seasons(
+KNOWN: Final = SeasonalBaseline(
     dataset="made-up",
     columns=("x",),
-    phases=Phases(kind="always"),
+    season=Season(kind="always"),
     time=None,
     centre=((0.25,),),
     spread=((0.25,),),
@@ -397,7 +396,7 @@ SEASONS: Final = (
             LawCheck(parts=("rough centre",), least=0.99, seen=lambda value: value["baseline"]["centre"][0][0] > 0.9),
             LawCheck(parts=("centre",), least=0.99, seen=lambda value: value["baseline"]["centre"][0][0] > 0.29),
         ),
-        without_law=dict.fromkeys(("width", "spread"), "as of a baseline by phase, which runs the same code"),
+        without_law=dict.fromkeys(("width", "spread"), "as of a baseline by season, which runs the same code"),
     ),
 )
 # One observation is at the end where nobody else is, and comes a step nearer: as far from their mean as can be.
@@ -457,8 +456,8 @@ BASELINES: Final = (
         laws=_laws_of_sums(ALL_APART, mean=24.0),
     ),
     Case(
-        name="baseline by phase",
-        query=Baseline(low=0.0, high=1.0, loss=ONE, phase="always"),
+        name="baseline by season",
+        query=Baseline(low=0.0, high=1.0, loss=ONE, season="always"),
         tables=HISTORIES,
         parts=_season(Fraction(1)),
         shifts={0: -CHANGE, 2: -2 * FAR_STEPS},
@@ -467,13 +466,15 @@ BASELINES: Final = (
         rho=Fraction(7, 50),
     ),
     Case(
-        name="baseline by phase, columns together",
-        query=Baseline(low=0.0, high=1.0, loss=ONE, phase="always"),
+        name="baseline by season, columns together",
+        query=Baseline(low=0.0, high=1.0, loss=ONE, season="always"),
         tables=WIDE_HISTORIES,
         parts=(_season_of_two_columns(Fraction(1)),),
         is_smoothed=True,
         rho=Fraction(7, 50),
-        without_law={"season": "by phase the law of one column is added up; here parts, scales and draws are compared"},
+        without_law={
+            "season": "by season the law of one column is added up; here parts, scales and draws are compared"
+        },
     ),
 )
 ACCOUNTS: Final = Accounts(cases=(*WATCHES, *SEASONS, *BASELINES), without_draws=WITHOUT_DRAWS)

@@ -17,7 +17,7 @@ from wallflower.data import Points
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.audit.oracle import law
-from wallflower.queries.watch.gauge import Gauge
+from wallflower.queries.watch.statistics import Statistic
 
 _ROWS: Final = [[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]
 CROSSING: Final = _ROWS, [[1.0, 0.0, 0.0], _ROWS[1]]  # an entry goes, and with it a sum from 2 to 1
@@ -45,18 +45,18 @@ def _law_of_answer(rows: Any, spent: Loss = CLAIMED) -> Law:
 
 def _oracles() -> Iterator[Finding]:
     for name, query in _GAUGES.items():
-        made, plain = query.gauge(2), _PLAIN[name]
+        made, plain = query.statistic_on(2), _PLAIN[name]
         exact, brute = partial(_measure, made), partial(_round_to_step, made, plain)
         yield audit_exact(exact, brute, _cases(), name=f"exact distance: {name}")
-    made = _GAUGES["sum"].gauge(2)
+    made = _GAUGES["sum"].statistic_on(2)
     name, brute = (
         "broken: exact distance, entries not held to their bounds",
         partial(_round_to_step, made, _broken_distance),
     )
     yield audit_exact(partial(_measure, made), brute, _cases(), name=name, expected=True)
     event = Watch(threshold=2.0, low=0.0, high=1.0, loss=CLAIMED)
-    detector = event.detector(event.gauge(1))
-    streams = [[k * detector.move for k in stream] for stream in product((0, 1, 2, 3), repeat=2)]
+    detector = event.detector(event.statistic_on(1))
+    streams = [[k * detector.sensitivity for k in stream] for stream in product((0, 1, 2, 3), repeat=2)]
     yield audit_exact(
         partial(_sorted_chances, detector),
         partial(_every_word, detector),
@@ -92,11 +92,11 @@ _PLAIN: Final = {
 }
 
 
-def _measure(made: Gauge, rows: Floats) -> int:
+def _measure(made: Statistic, rows: Floats) -> int:
     return int(made.measure(rows)[0])
 
 
-def _round_to_step(made: Gauge, distance: Any, rows: Floats) -> int:
+def _round_to_step(made: Statistic, distance: Any, rows: Floats) -> int:
     return math.floor(Fraction(distance(rows)) / Fraction(made.step) + Fraction(1, 2))
 
 

@@ -15,7 +15,8 @@ from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
-from wallflower.queries.watch.baseline import COARSE, Baseline
+from wallflower.queries.watch.baseline import Baseline
+from wallflower.queries.watch.detectors import COARSE_STEPS
 
 CLAIMED: Final = Loss("1")
 HISTORIES: Final = World(tuple((x,) for x in (0.0, 0.5, 1.0, 2.0)), 4)  # observations of one entry in [0, 2]
@@ -85,7 +86,7 @@ def attack_baselines(quick: bool, noise: Noise) -> Iterator[Finding]:
 
 
 _TINY: Final = Baseline(low=0.0, high=2.0, guess=1.0, loss=CLAIMED)
-_UNIT: Final = 2.0 / COARSE
+_UNIT: Final = 2.0 / COARSE_STEPS
 
 
 def _answer(values: Floats) -> tuple[dict[str, float], ScriptedNoise]:

@@ -22,7 +22,7 @@ from wallflower.data import Points
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.tails import geometric
+from wallflower.queries.watch.detectors.sparse import draw_geometric
 
 Stream = tuple[float, ...]  # distances, in moves
 
@@ -47,7 +47,7 @@ def watch_for(loss: Loss, **details: Any) -> Watch:
 
 
 def detector_of(query: Watch) -> Any:
-    return query.detector(query.gauge(COLUMNS))
+    return query.detector(query.statistic_on(COLUMNS))
 
 
 def laws_on(query: Watch, pair: Pair) -> tuple[Law, Law]:
@@ -58,7 +58,7 @@ def laws_on(query: Watch, pair: Pair) -> tuple[Law, Law]:
 def _law(query: Watch, stream: Stream, least: float, share: Fraction = Fraction(1)) -> Law:
     """The law of the flags, or of the scores where those are released."""
     detector = detector_of(query)
-    distances = np.array([round(k * detector.move) for k in stream], dtype=np.int64)
+    distances = np.array([round(k * detector.sensitivity) for k in stream], dtype=np.int64)
 
     def decide(noise: Noise) -> Any:
         source = noise if share == 1 else ShortNoise(noise, share)
@@ -104,7 +104,7 @@ class _StuckNoise:
 
 def _law_of_stuck_words(query: Watch, stream: Stream) -> Law:
     detector = detector_of(query)
-    distances = np.array(stream, dtype=np.int64) * detector.move
+    distances = np.array(stream, dtype=np.int64) * detector.sensitivity
     return law_of(lambda noise: tuple(detector.decide(distances, (), 0, _StuckNoise(noise)).flags.tolist()))
 
 
@@ -113,7 +113,7 @@ def _beside(stream: Stream) -> Law:
     detectors = [detector_of(watch) for watch in (watch_for(Loss("1"), scores=True), watch_for(Loss("1")))]
 
     def decide(noise: Noise) -> Any:
-        found = [each.decide(np.array(stream, dtype=np.int64) * each.move, (), 0, noise) for each in detectors]
+        found = [each.decide(np.array(stream, dtype=np.int64) * each.sensitivity, (), 0, noise) for each in detectors]
         return tuple(found[0].scores.tolist()), tuple(found[1].flags.tolist())
 
     return law_of(decide)
@@ -155,7 +155,7 @@ def _person(epsilon: str, **details: Any) -> Watch:
 
 
 PERSONS: Final[dict[str, tuple[Watch, Pair]]] = {
-    "window of three": (_person("3", window=3), Pair((1, 1, 1), (2, 2, 2))),
+    "window of three": (watch_for(Loss("3"), level="window", window=3), Pair((1, 1, 1), (2, 2, 2))),
     "sparse, plain": (_person("8"), Pair((2, 1, 1), (3, 0, 0), (1e-7, 1e-12))),
     "sparse, monotone, both sides": (_person("32", monotone=True), Pair((2, -2), (3, -1), (1e-6, 1e-18))),
     "sparse, monotone, one side": (_person("16", monotone=True), Pair((2, 2, 2), (3, 2, 2), (1e-6, 1e-12))),
@@ -170,8 +170,8 @@ def _law_of_told_number(k: int) -> Law:
     detector = detector_of(query)
 
     def tell(noise: Noise) -> int:
-        noisy = k * detector.fineness + geometric(detector.scale, noise)
-        threshold = THRESHOLD * detector.fineness + geometric(detector.fineness / detector.parts[0], noise)
+        noisy = k * detector.fineness + draw_geometric(detector.scale, noise)
+        threshold = THRESHOLD * detector.fineness + draw_geometric(detector.fineness / detector.parts[0], noise)
         return noisy if noisy >= threshold else -1
 
     return law_of(tell, least=1e-20)
@@ -210,7 +210,8 @@ def _in_squares(loss: Loss) -> Loss:
 
 
 def _gaussian(loss: Loss, **details: Any) -> Watch:
-    return watch_for(loss, threshold=8.0, level="person", **details)
+    level = "window" if "window" in details else "person"
+    return watch_for(loss, threshold=8.0, level=level, **details)
 
 
 FAR: Final = (2, 3, 4, 5, 6)

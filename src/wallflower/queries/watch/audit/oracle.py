@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.audit import ScriptedNoise
-from wallflower.queries.watch.detectors import FINEST, Detector, Ints, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.staircase import WHOLE, Table
-from wallflower.queries.watch.tails import PassTable
+from wallflower.queries.watch.detectors import COARSE_STEPS, Detector, PaperDetector, Sparse, Staircase
+from wallflower.queries.watch.detectors.base import Ints
+from wallflower.queries.watch.detectors.sparse import PassTable
+from wallflower.queries.watch.detectors.staircase import WHOLE, Table
 
 Floats = NDArray[np.float64]
 Flags = tuple[bool, ...]
@@ -33,7 +34,7 @@ REACH: Final = 45  # scales beyond which a secret is left out: less than 1e-19
 def law(detector: Any, stream: Sequence[int], *, only: Flags | None = None) -> dict[Flags, float]:
     """P(flags) for all outcomes of a stream, or for one; those that stop early are shorter.
 
-    >>> found = law(Staircase(threshold=0, move=1, epsilon=Fraction(1)), [0])
+    >>> found = law(Staircase(threshold=0, sensitivity=1, epsilon=Fraction(1)), [0])
     >>> {flags: round(chance, 6) for flags, chance in found.items()}
     {(True,): 0.731059, (False,): 0.268941}
     """
@@ -62,11 +63,11 @@ def law(detector: Any, stream: Sequence[int], *, only: Flags | None = None) -> d
 def _sides(detector: Any, distances: Ints) -> list[Side]:
     match detector:
         case Staircase():
-            stairs = (np.abs(distances) - detector.threshold) // detector.move + 1
+            stairs = (np.abs(distances) - detector.threshold) // detector.sensitivity + 1
             chances = [Table.of(detector.epsilon).probability(int(k)) for k in stairs]
             return [(np.ones(1), [_odds(_both(chance)) for chance in chances])]
         case PaperDetector():
-            ((_, scale),), wide = _secret_requests(detector), FINEST / detector.epsilon
+            ((_, scale),), wide = _secret_requests(detector), COARSE_STEPS / detector.epsilon
             secrets = np.arange(-math.ceil(REACH * scale), math.ceil(REACH * scale) + 1)
             gaps = _coarse(detector, detector.threshold) + secrets - _coarse(detector, np.abs(distances))[:, None]
             return [(_two_sided_law(secrets, scale), [_odds(_beyond(each, wide)) for each in gaps])]
@@ -105,7 +106,7 @@ def _both(chance: Fraction) -> Chances:
 
 
 def _coarse(detector: Any, distance: Ints | int) -> Ints:
-    return np.asarray(distance * np.int64(getattr(detector, "fineness", FINEST)) // detector.move)
+    return np.asarray(distance * np.int64(getattr(detector, "fineness", COARSE_STEPS)) // detector.sensitivity)
 
 
 def _chances_to_pass(scale: Fraction, gaps: Ints) -> Chances:

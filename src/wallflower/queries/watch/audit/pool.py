@@ -13,11 +13,10 @@ import numpy as np
 from wallflower.audit import Finding, Floats, ScriptedNoise, Way, audit_exact
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
-from wallflower.queries.watch.seasons.estimates import MOVE, QUARTERS, SHARES, Cells, Ints
-from wallflower.queries.watch.seasons.pool import WHOLE, Pool
+from wallflower.queries.watch.seasons.estimates import CHANGE_STEPS, POOLED_SHARE, QUARTERS, SHARES, Cells, Ints, Pool
 
 CLAIMED: Final = Loss("1")
-TOP: Final = MOVE
+TOP: Final = CHANGE_STEPS
 FAR: Final = TOP // 4
 AMOUNTS: Final = (0, FAR // 2, TOP)
 PLACES: Final = np.array([0, 1])
@@ -37,7 +36,7 @@ LIMITS: Final = {"rough": (0, TOP), "centre": (TOP // 2 - FAR, TOP // 2 + FAR), 
 def pool_of(entries: tuple[int, ...], form: type[Pool] = Pool) -> Pool:
     """Two columns of two observations, each in a phase of its own."""
     rows = np.array(entries).reshape(2, 2)
-    return form(tuple(Cells(entries=row, places=PLACES, phases=2, top=TOP, is_cycle=False) for row in rows))
+    return form(tuple(Cells(entries=row, buckets=PLACES, n_buckets=2, top=TOP, is_cycle=False) for row in rows))
 
 
 class WholePrice(Pool):
@@ -46,7 +45,7 @@ class WholePrice(Pool):
     def means(
         self, amounts: Sequence[Ints] | Ints, reach: int, epsilon: Fraction, noise: Noise, deviation: float = 0.0
     ) -> Floats:
-        return Pool.means(self, amounts, reach, epsilon / (1 - WHOLE), noise, deviation)
+        return Pool.means(self, amounts, reach, epsilon / (1 - POOLED_SHARE), noise, deviation)
 
 
 def attack_pool() -> Iterator[Finding]:
@@ -84,7 +83,7 @@ def _audit_price(name: str, part: str, form: type[Pool] = Pool, *, expected: boo
         worst = max(worst, sum(moved / scale for moved, scale in zip(sums, scales, strict=True)))
     words = f"claims {own:g}, loses {worst:.6g}"
     caught = worst > own * (1 + 1e-9)
-    return Finding(name=name, way=Way.WORLD, claimed=own, lower=worst, caught=caught, words=words, expected=expected)
+    return Finding(name=name, way=Way.WORLD, claimed=own, lower=worst, caught=caught, text=words, expected=expected)
 
 
 def _quiet(name: str, entries: tuple[int, ...]) -> list[float]:
@@ -111,6 +110,6 @@ def _width(name: str, unit: int, *, expected: bool = False) -> Finding:
         claimed=claimed,
         lower=float(worst),
         caught=worst > claimed,
-        words=words,
+        text=words,
         expected=expected,
     )

@@ -21,14 +21,13 @@ from wallflower.data import Points, Schema
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.gauge import Gauge
-from wallflower.queries.watch.seasons import Seasons, estimates
-from wallflower.queries.watch.seasons.drift import Drift
-from wallflower.queries.watch.seasons.estimates import MOVE, SHARES, Cells, Ints
-from wallflower.queries.watch.seasons.phases import Phases
+from wallflower.queries.watch.seasons import Season, SeasonalBaseline, estimates
+from wallflower.queries.watch.seasons.estimates import CHANGE_STEPS, SHARES, Cells, Ints
+from wallflower.queries.watch.seasons.learner import Relearning
+from wallflower.queries.watch.statistics import Statistic
 
 CLAIMED: Final = Loss("1")
-TOP: Final = MOVE
+TOP: Final = CHANGE_STEPS
 PLACES: Final = np.array([0, 1, 0, 1])
 AT: Final = np.array([0, 0])
 MIDDLE: Final = np.array([TOP // 2, TOP // 2])  # from where an entry goes as far both ways
@@ -46,7 +45,7 @@ PARTS: Final[dict[str, Part]] = {
 
 def cells_of(*entries: int, places: Ints = PLACES) -> Cells:
     """A history of two phases without neighbours, so that nothing is smoothed."""
-    return Cells(entries=np.array(entries), places=places, phases=2, top=TOP, is_cycle=False)
+    return Cells(entries=np.array(entries), buckets=places, n_buckets=2, top=TOP, is_cycle=False)
 
 
 FULL: Final = cells_of(TOP, TOP, TOP, TOP)
@@ -58,7 +57,7 @@ class TwicePlaced(Cells):
 
     def sum_up(self, amounts: Ints, reach: int, epsilon: Fraction, noise: Noise) -> tuple[Floats, Floats]:
         own = {name: getattr(self, name) for name in Cells.__slots__}
-        both = Cells(**own | {"places": np.concatenate([self.places, (self.places + 1) % self.phases])})
+        both = Cells(**own | {"buckets": np.concatenate([self.buckets, (self.buckets + 1) % self.n_buckets])})
         return Cells.sum_up(both, np.concatenate([amounts, amounts]), reach, epsilon, noise)
 
 
@@ -109,7 +108,7 @@ def _chance(part: Part, cells: Cells, epsilon: Fraction, phase: int, edge: float
     """The chance that a phase is at least so large, by the draws that make it so."""
 
     def reaches(word: int) -> tuple[bool, float]:
-        noise = Draws(*(word if place == phase else 0 for place in range(cells.phases)))
+        noise = Draws(*(word if place == phase else 0 for place in range(cells.n_buckets)))
         return float(part(cells, epsilon, noise)[phase]) >= edge - 1e-9, float(noise.scale)
 
     low, high = -(2**22), 2**22
@@ -216,7 +215,7 @@ def _sensitivity(name: str, form: Callable[[Cells], Cells] = lambda cells: cells
         claimed=claimed,
         lower=worst,
         caught=worst > claimed * (1 + 1e-9),
-        words=f"claims {claimed:g} steps, is {worst:g}",
+        text=f"claims {claimed:g} steps, is {worst:g}",
         expected=expected,
     )
 
@@ -224,13 +223,13 @@ def _sensitivity(name: str, form: Callable[[Cells], Cells] = lambda cells: cells
 # What is learnt anew
 
 
-class EverLonger(Drift):
+class EverLonger(Relearning):
     """Broken: each season is learnt of all observations so far, so that the first ones pay every time."""
 
-    def blocks(self, data: Points, noise: Noise) -> Iterator[tuple[slice, Seasons]]:
-        for block, _ in Drift.blocks(self, data, noise):
-            before = slice(0, max(block.start, self.every))
-            yield block, self.learner.learn(data, noise, before, known=self.season.phases)
+    def blocks(self, data: Points, noise: Noise) -> Iterator[tuple[slice, SeasonalBaseline]]:
+        for block, _ in Relearning.blocks(self, data, noise):
+            before = slice(0, max(block.start, self.block_size))
+            yield block, self.learner.learn(data, noise, before, known=self.baseline.season)
 
 
 class FirstDraws:
@@ -249,20 +248,20 @@ class FirstDraws:
         return True
 
 
-_ALWAYS: Final = Seasons(
+_ALWAYS: Final = SeasonalBaseline(
     dataset="made-up",
     columns=("x",),
-    phases=Phases(kind="always"),
+    season=Season(kind="always"),
     time=None,
     centre=((0.5,),),
     spread=((0.25,),),
     width=(0.25,),
 )
-_DRIFT: Final[dict[str, Any]] = {"season": _ALWAYS, "every": 2, "epsilon": Fraction(1), "change": None}
-CALM: Final = Drift(**_DRIFT)
+_DRIFT: Final[dict[str, Any]] = {"baseline": _ALWAYS, "block_size": 2, "epsilon": Fraction(1), "change": None}
+CALM: Final = Relearning(**_DRIFT)
 
 
-def _learnings(name: str, drift: Drift, *, expected: bool = False) -> Finding:
+def _learnings(name: str, drift: Relearning, *, expected: bool = False) -> Finding:
     """How many of the seasons that are learnt one entry has a say in, wherever it is in the stream."""
     schema = Schema.of(["x"], bounds={"x": (0.0, 1.0)})
     quiet = np.full((8, 1), 0.5)
@@ -275,16 +274,16 @@ def _learnings(name: str, drift: Drift, *, expected: bool = False) -> Finding:
         most = max(most, sum(a != b for a, b in zip(one, other, strict=True)))
     words = f"claims that an entry is in 1 of them, and it is in {most}"
     return Finding(
-        name=name, way=Way.WORLD, claimed=1.0, lower=float(most), caught=most > 1, words=words, expected=expected
+        name=name, way=Way.WORLD, claimed=1.0, lower=float(most), caught=most > 1, text=words, expected=expected
     )
 
 
 # What is judged by a season
 
-SEASON: Final = Seasons(
+SEASON: Final = SeasonalBaseline(
     dataset="made-up",
     columns=("x",),
-    phases=Phases(kind="as-written", labels=("calm", "busy")),
+    season=Season(kind="as-written", labels=("calm", "busy")),
     time="time",
     centre=((0.5, 2.0),),
     spread=((0.25, 1.0),),
@@ -300,24 +299,24 @@ def _watch(change: float | None, limit: float = 6.0) -> Watch:
     return Watch(threshold=1.0, baseline=SEASON, loss=CLAIMED, **own)
 
 
-def _distance(made: Gauge, place: int, values: Floats) -> float:
+def _distance(made: Statistic, place: int, values: Floats) -> float:
     return float(made.measure(SEASON.standardise(values, np.array([place])))[0])
 
 
 def _sound_spreads() -> Iterator[Finding]:
     for what, change, world in (("limits", None, FAR_SITES), ("a change", _CHANGE, NEAR_SITES)):
-        made = _watch(change).gauge(1)
-        for place, label in enumerate((*SEASON.phases.labels, "unknown")):
+        made = _watch(change).statistic_on(1)
+        for place, label in enumerate((*SEASON.season.labels, "unknown")):
             truth, name = partial(_distance, made, place), f"seasons: {what} in spreads, phase {label}"
-            yield audit_bound(lambda _, move=made.move: float(move), truth, world, name=name)  # type: ignore[misc]
+            yield audit_bound(lambda _, sensitivity=made.sensitivity: float(sensitivity), truth, world, name=name)  # type: ignore[misc]
 
 
 def _broken_spreads() -> Iterator[Finding]:
-    made = _watch(_CHANGE).gauge(1)
-    wrong = made.move * min(SEASON.spread[0]) / max(SEASON.spread[0])
+    made = _watch(_CHANGE).statistic_on(1)
+    wrong = made.sensitivity * min(SEASON.spread[0]) / max(SEASON.spread[0])
     name = "broken: a change in spreads of the widest phase"
     yield audit_bound(lambda _: wrong, partial(_distance, made, 0), NEAR_SITES, name=name, expected=True)
-    free = _watch(None, limit=600.0).gauge(1)
-    wrong = made.move * made.step / free.step
+    free = _watch(None, limit=600.0).statistic_on(1)
+    wrong = made.sensitivity * made.step / free.step
     name = "broken: entries in spreads, cut off nowhere"
     yield audit_bound(lambda _: wrong, partial(_distance, free, 0), FAR_SITES, name=name, expected=True)

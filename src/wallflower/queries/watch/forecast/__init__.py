@@ -1,1 +1,1 @@
-"""What to expect of a watch, from public numbers alone: what is stated, how likely flags are, and what it is worth."""
+"""Forecasts of a watch from public numbers alone: rates of mechanisms, stated populations, and the plan."""

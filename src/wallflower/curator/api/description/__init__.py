@@ -1,1 +1,0 @@
-"""What the description of the service says of each route: its answers, with examples, and its problems."""

@@ -1,1 +1,0 @@
-"""What draws: pictures of releases, charts of plans, bars and timelines, as SVG, and the tables under them."""

@@ -1,1 +1,0 @@
-"""Pages for stewards: budgets, tokens, spending, and the registration of data sets."""

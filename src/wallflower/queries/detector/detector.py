@@ -1,0 +1,400 @@
+"""Which records are unusual? A detector, fitted once under privacy, that scores any record afterwards.
+
+A list of the outlying records cannot be private; what tells them apart can. Records are counted in random grids of two
+columns each, whose cells wrap round and are a few spreads wide; the counts are released with noise. A record is unusual
+where the cells it falls into are emptier than those of others. New records, the steward's own and each person's own
+may be scored for ever: that costs nothing more. To publish *which of the fitted records* are flagged is another
+release, which nothing here pays for.
+
+Released    spreads, grids, noisy counts; a threshold where a share of outliers is wanted
+Guarantee   pure ε-DP, and zCDP at less than ε²/2      Neighbours  replace one record, in any order, N public
+Arithmetic  whole-number counts and errors             Proof       proof.md, labels (K) (S) (C) (H) (D) (Z)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+
+from wallflower.data import Points, TiledPoints, TiledTable, points_of
+from wallflower.drawing.picture import Figures, HeatMap, Picture
+from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.mechanisms import choose_together
+from wallflower.neighbours.limits import SCALE_HELP, check_loss, check_scale
+from wallflower.neighbours.radii import read_share
+from wallflower.neighbours.spreads import (
+    DIVISORS,
+    bins_within,
+    gap_counts,
+    middle_of_bin,
+    pair_up,
+    pairing_size,
+    quantile_errors,
+)
+from wallflower.noise import Noise, draws
+from wallflower.privacy import Kind, Loss
+from wallflower.queries.detector.grids import Coins, Floats, Ints, lay_grids
+from wallflower.queries.detector.model import THRESHOLDS, Model, floor_of, misses
+from wallflower.queries.detector.tasks import cells_of, numbers_above
+from wallflower.queries.near import SCALE_RELEASE, rescale
+from wallflower.query import (
+    FindRelease,
+    Option,
+    Plan,
+    PublicFacts,
+    Query,
+    Reading,
+    ReleaseLike,
+    Status,
+    least_amount,
+    normalise_fields,
+)
+from wallflower.query.accuracy import LOW, Quality, percent, rate_errors, rate_number
+from wallflower.schema import Column
+from wallflower.schema.columns import list_names
+from wallflower.theorems import name_labels
+from wallflower.units import Claim
+
+KEY: Final = 2**128
+MIN_GRIDS, MAX_GRIDS = 20, 50
+RECORDS_EPSILON_PER_SPREAD: Final = 50  # n times ε for a spread: nearly all are right within a factor of 2
+RECORDS_EPSILON_FOR_QUARTILE: Final = 100  # n times ε for a spread, from which the upper quartile is used
+MAX_COLUMNS: Final = 1000
+THRESHOLD_SHARE: Final = Fraction(1, 10)  # part of ε for a threshold
+EPSILONS: Final = ("0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5")
+
+OWN_RECORDS: Final = (
+    "Scoring costs nothing, but a list of which fitted records are flagged is not covered: show each person no more "
+    "than the score of their own record."
+)
+
+Value = dict[str, Any]
+
+
+SPREADS: Final = ("private", "schema")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """How ε is divided, and how many columns and grids are used: from public facts alone.  (D)"""
+
+    spreads: Fraction
+    counts: Fraction
+    threshold: Fraction
+    columns: int
+    grids: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detector(Query[Points | TiledPoints, Value]):
+    """Fit a detector of unusual records.
+
+    >>> Detector(loss=Loss("1"), contamination=Fraction(1, 50)).cost()
+    Loss(ε=1)
+    """
+
+    kind: ClassVar[str] = "detector"
+    label: ClassVar[str] = "outlier-detector/1"
+    question: ClassVar[str] = "Which records are unusual?"
+    proof: ClassVar[str] = "queries/detector/proof.md"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    is_model: ClassVar[bool] = True
+    supports_tiles: ClassVar[bool] = True
+
+    loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
+    contamination: Fraction | None = field(
+        default=None,
+        metadata={"help": "share of the records to flag, such as 2% or 0.02; default: scores without flags"},
+    )
+    columns: tuple[str, ...] | None = field(
+        default=None,
+        metadata={"help": "columns to use; default: all number columns", "names": "numbers"},
+    )
+    spreads: str = field(
+        default="private",
+        metadata={
+            "help": "source of the spreads: measured privately, or the schema's scales, which cost nothing",
+            "choices": SPREADS,
+        },
+    )
+    scale: int | ReleaseLike | None = field(default=None, metadata={"help": SCALE_HELP, "release": SCALE_RELEASE})
+
+    def __post_init__(self) -> None:
+        normalise_fields(self)
+        check_loss(self.kind, self.loss)
+        check_scale(self.scale)
+        if self.loss.kind is not Kind.PURE:
+            raise LossMismatch(f"detector is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")
+        if self.contamination is not None:
+            object.__setattr__(self, "contamination", read_share(self.contamination, "contamination"))
+        if self.spreads not in SPREADS:
+            raise ParameterError(f"spreads: {self.spreads!r} is not known; it is one of {', '.join(SPREADS)}.")
+
+    @classmethod
+    def make_model(cls, value: Any) -> Model:
+        return Model.of(value)
+
+    def prepare(self, table: Any, find: FindRelease) -> Any:
+        return rescale(self.scale, self.columns, table, find)
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    def rests_on(self, data: Any) -> tuple[str, ...]:
+        measured = name_labels("scale", "P") + name_labels("mechanisms", "U")
+        return (*name_labels("detector", "K S C H D"), *measured, *name_labels("mechanisms", "L J1 J2 E2 E3"))
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        split = self.split(facts.n, facts.dimension)
+        rho = (split.spreads**2 + split.threshold**2) / 8 + split.counts**2 / (4 * split.grids)  # (Z)
+        return replace(super(Detector, self).claim(facts), rho=rho)
+
+    def view(self, data: Any) -> Points | TiledPoints:
+        points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)
+        if points.n < 2 or points.dimension > MAX_COLUMNS:
+            raise DataError(
+                f"a detector needs two records or more, and at most {MAX_COLUMNS} columns. Choose among the columns."
+            )
+        return points
+
+    def cautions(self, data: Points | TiledPoints) -> tuple[str, ...]:
+        """The columns of labels, which a detector does not look at, where nobody has named columns."""
+        left = data.unused_labels
+        return (f"Columns of labels are not looked at: {list_names(left)}.",) if left and self.columns is None else ()
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the columns come in spreads already, so that nothing is spent on them."""
+        return self.scale is not None or self.spreads == "schema"
+
+    def split(self, n: int, dimension: int) -> Split:
+        """Divide ε: a tenth for the threshold, half of the rest for spreads, the rest for counts."""
+        threshold = self.loss.epsilon * THRESHOLD_SHARE if self.contamination is not None else Fraction(0)
+        rest = self.loss.epsilon - threshold
+        spreads = Fraction(0) if self.is_scaled else rest / 2
+        columns = (
+            dimension
+            if self.is_scaled
+            else min(dimension, max(2, pairing_size(n) * spreads // RECORDS_EPSILON_PER_SPREAD))
+        )
+        grids = min(MAX_GRIDS, max(MIN_GRIDS, -(-columns // 2)))
+        return Split(spreads=spreads, counts=rest - spreads, threshold=threshold, columns=columns, grids=grids)
+
+    def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
+        split = self.split(data.n, data.dimension)
+        key = noise.below(KEY)  # public: columns and grids, and not the pairing (K)
+        coins = Coins(key)
+        chosen = sorted(coins.shuffle(range(data.dimension))[: split.columns])
+        spreads = self.measure(data, chosen, split, noise)
+        grids = lay_grids(spreads, split.grids, coins)
+        model = Model(
+            columns=data.columns,
+            grids=tuple(grids),
+            counts=blur(cells_of(data, grids), split.counts, noise),
+            floor=floor_of(split.grids, split.counts),
+            schema=data.schema.only(data.columns).bare(),
+        )
+        if self.contamination is not None:
+            wanted = round(self.contamination * data.n)
+            above, marks = numbers_above(data, model), model.thresholds
+            threshold = choose_threshold(marks, above, wanted, split.threshold, noise)
+            miss = self.off(data.n, data.dimension) / data.n
+            model = replace(model, threshold=threshold, contamination=self.contamination, miss=miss)
+        widths = {data.columns[at]: spread for at, spread in spreads.items()}
+        return {"key": f"{key:032x}", "spreads": widths, **model.to_json()}
+
+    def measure(self, data: Points | TiledPoints, chosen: list[int], split: Split, noise: Noise) -> dict[int, float]:
+        """The spread of each chosen column: 1 where columns come in spreads, else drawn together, by a secret pairing
+        that ends with this call.  (S)"""
+        if self.is_scaled:
+            return dict.fromkeys(chosen, 1.0)
+        share = (
+            Fraction(3, 4)
+            if pairing_size(data.n) * split.spreads >= RECORDS_EPSILON_FOR_QUARTILE * len(chosen)
+            else Fraction(1, 2)
+        )
+        groups = [[at] for at in chosen]
+        among = [bins_within(data, members) for members in groups]
+        errors = [
+            quantile_errors(counts, share, 1)[bins.start - 1 : bins.stop - 1]
+            for counts, bins in zip(gap_counts(data, groups, pair_up(data.n, noise)), among, strict=True)
+        ]
+        indices = choose_together(errors, sensitivity=1, epsilon=split.spreads, noise=noise)
+        drawn = zip(chosen, among, indices, strict=True)
+        return {at: middle_of_bin(bins[index]) / DIVISORS[share] for at, bins, index in drawn}
+
+    def picture(self, value: Value, facts: PublicFacts) -> Picture:
+        """Which values of each column are unusual, over the range that its schema states; without one, its spreads."""
+        return map_columns(Model.from_json(value)) or Figures(
+            labels=tuple(value["spreads"]),
+            headings=("spread",),
+            values=tuple((spread,) for spread in value["spreads"].values()),
+        )
+
+    def reading(self, value: Value, facts: PublicFacts) -> Reading:
+        split = self.split(facts.n, facts.dimension)
+        flags = ""
+        if self.contamination is not None:
+            wanted, off = round(self.contamination * facts.n), self.off(facts.n, facts.dimension)
+            low, high = max(0, wanted - off), min(facts.n, wanted + off)
+            flags = f" It flags {low:,} to {high:,} of these (95 % confidence, ties aside); {wanted:,} were asked for."
+        return Reading(
+            mechanism="random grids",
+            interval=None,
+            text=f"A detector of {split.grids} grids over {split.columns} of {facts.dimension} columns, fitted to "
+            f"{facts.n:,} records.{flags} Scoring records with it costs nothing.",
+            brief=f"a detector of {split.grids} grids",
+            extras={"columns_used": list(value["spreads"]), "grids": split.grids},
+            notes=(OWN_RECORDS,),
+            quality=self._quality(facts.n, facts.dimension),
+        )
+
+    def off(self, n: int, dimension: int) -> int:
+        """By how many records the threshold misses at most, 95 times of 100, where scores do not tie.  (H)"""
+        threshold = self.split(n, dimension).threshold
+        return n if not threshold else min(n, math.ceil(2 * math.log(THRESHOLDS * 20) / float(threshold)))
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        split = self.split(n, dimension)
+        useful = self._is_useful(n, dimension)
+        smallest = least_amount(lambda amount: self._at(amount)._is_useful(n, dimension))
+        words = self._words(n, dimension, split)
+        figures = {"columns": split.columns, "grids": split.grids, "noise": self._noise(n, dimension)}
+        return Plan(
+            query=self.kind,
+            cost=self.cost(),
+            facts={"n": n, "dimension": dimension},
+            chosen="random grids",
+            headings={"columns": "columns", "grids": "grids", "noise": "noise of a cell, of all records"},
+            options=(Option(mechanism="random grids", figures=figures, note="scores any record afterwards"),),
+            useful=useful,
+            reason=words,
+            smallest_useful_epsilon=smallest,
+            curve=tuple((float(amount), self._at(amount)._noise(n, dimension)) for amount in EPSILONS),
+            measure="noise of a cell, as a share of all records",
+            conditions=(*self._unseen(n, dimension), *self._unsteady(n, dimension)),
+        )
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(loss=Loss("1"), contamination=Fraction(1, 50))
+
+    def _words(self, n: int, dimension: int, split: Split) -> str:
+        flags = ""
+        if self.contamination is not None:
+            wanted, off = round(self.contamination * n), self.off(n, dimension)
+            flags = f"; {max(0, wanted - off):,} to {min(n, wanted + off):,} records would be flagged (95 %)"
+        if self.is_scaled:
+            return f"{split.grids} grids over {dimension} columns, {float(n * split.counts):.3g} records times ε{flags}"
+        affordable = float(n * split.spreads / RECORDS_EPSILON_PER_SPREAD)
+        part = "are looked at" if split.columns == dimension else "can be looked at, drawn at random"
+        some = f"{split.columns} of {dimension} columns {part}{flags}"
+        return (
+            some
+            if affordable >= min(2, dimension)
+            else f"records times ε do for {affordable:.2g} columns, and 2 are needed"
+        )
+
+    def _is_steady(self, n: int, dimension: int) -> bool:
+        """Whether the threshold surely misses by less than the number of flags that is wanted."""
+        return self.contamination is None or self.off(n, dimension) < self.contamination * n
+
+    def _noise(self, n: int, dimension: int) -> float:
+        split = self.split(n, dimension)
+        return min(1.0, 2**0.5 * 2 * split.grids / float(split.counts) / n)
+
+    def _is_useful(self, n: int, dimension: int) -> bool:
+        split = self.split(n, dimension)
+        is_wide = self.is_scaled or n * split.spreads >= RECORDS_EPSILON_PER_SPREAD * min(2, dimension)
+        return is_wide and n * split.counts >= 2 * MIN_GRIDS
+
+    def _quality(self, n: int, dimension: int) -> Quality:
+        """By the flags, where there are any, and by the noise of a cell, which scores rest on, otherwise."""
+        split = self.split(n, dimension)
+        conditions = (*self._unseen(n, dimension), *self._unsteady(n, dimension))
+        if self.contamination is not None:
+            return rate_number(
+                self.off(n, dimension),
+                number=float(self.contamination * n),
+                records=n,
+                interval="not proved",
+                name="the number of flags that is asked for",
+                conditions=conditions,
+            )
+        noise = self._noise(n, dimension)
+        rule = f"the noise of a cell is {percent(noise)} of the records, in each of {split.grids} grids"
+        wrong = noise / LOW[1] * LOW[0] if self._is_useful(n, dimension) else 1.0  # 1 % and 10 % of the records
+        return rate_errors(wrong, rule, conditions=conditions)
+
+    def _unsteady(self, n: int, dimension: int) -> tuple[str, ...]:
+        """The condition that scores can be used and flags cannot."""
+        if self._is_steady(n, dimension):
+            return ()
+        return ("The threshold may miss by as many as are asked for: use the scores, not the flags, or spend more.",)
+
+    def _unseen(self, n: int, dimension: int) -> tuple[str, ...]:
+        """The condition that some columns are not looked at."""
+        split = self.split(n, dimension)
+        if split.columns == dimension:
+            return ()
+        some = f"{split.columns} of {dimension} columns are looked at, drawn at random"
+        return (f"{some}: a record that is unusual in the others only is not seen. Name fewer columns.",)
+
+    def _at(self, amount: str) -> Self:
+        return replace(self, loss=Loss(amount))
+
+
+def blur(counts: Ints, epsilon: Fraction, noise: Noise) -> Ints:
+    """Counts of R tables with the noise that hides one record, which is in one cell of each of them.  (C)"""
+    scale = 2 * len(counts) / epsilon
+    drawn: Ints = counts + draws(noise, "laplace", scale, counts.size).reshape(counts.shape)
+    return drawn
+
+
+def choose_threshold(thresholds: Floats, above: Ints, wanted: int, epsilon: Fraction, noise: Noise) -> float:
+    """Choose a score privately so that about `wanted` records lie above it.  (H)"""
+    (index,) = choose_together([misses(above, wanted)], sensitivity=1, epsilon=epsilon, noise=noise)
+    return float(thresholds[index])
+
+
+MAP_STEPS: Final = 11  # values of each column on a map
+MAX_MAP_COLUMNS: Final = 24
+RANGE_SCALES: Final = 4  # scales to either side of the centre, where a schema states these and no bounds
+
+
+def map_columns(model: Model) -> HeatMap | None:
+    """Return what each value of each column adds to a score by itself; None without public ranges in the schema."""
+    used = sorted({column for grid in model.grids for column in grid.columns})
+    ranges = [(at, _range_of((model.schema.columns or ())[at])) for at in used]
+    known = [(at, ends) for at, ends in ranges if ends is not None][:MAX_MAP_COLUMNS]
+    if not known:
+        return None
+    rows = {model.columns[at]: (np.linspace(low, high, MAP_STEPS), at) for at, (low, high) in known}
+    values = {name: model.score_column(name, places) for name, (places, _) in rows.items()}
+    shown = [tuple(map(float, row)) for row in values.values()]
+    return HeatMap(
+        down=tuple(f"{name} ({places[0]:.4g} to {places[-1]:.4g})" for name, (places, _) in rows.items()),
+        across=tuple(_step(at) for at in range(MAP_STEPS)),
+        names=("column, with its public range", "place in that range"),
+        values=tuple(shown),
+        marks=tuple(("",) * MAP_STEPS for _ in shown),
+        measure="what the value adds to the score by itself",
+        least=min(min(row) for row in shown),
+    )
+
+
+def _range_of(column: Column) -> tuple[float, float] | None:
+    if column.low is not None and column.high is not None:
+        return float(column.low), float(column.high)
+    if float(column.scale) == 1 and float(column.center) == 0:
+        return None
+    centre, reach = float(column.center), RANGE_SCALES * float(column.scale)
+    return centre - reach, centre + reach
+
+
+def _step(at: int) -> str:
+    return f"{at / (MAP_STEPS - 1):.0%}".replace("%", " %")

@@ -1,1 +1,0 @@
-"""What a detector needs of every context: sums per record, and local outlier factors."""

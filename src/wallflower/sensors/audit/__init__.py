@@ -1,7 +1,0 @@
-"""Attacks on sensors, which `wallflower audit sensors` runs."""
-
-from __future__ import annotations
-
-from wallflower.sensors.audit.attacks import findings
-
-__all__ = ["findings"]

@@ -1,0 +1,263 @@
+"""Pages on which a steward registers a data set: choose a source, say what is public of it, rehearse, register.
+
+The form carries everything that was said from step to step, so nothing is kept on the way and nothing typed is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from wallflower.errors import ParameterError, PrivacyError
+from wallflower.rehearsal import TYPES, Draft, Trial, labels_fact
+from wallflower.schema import Schema
+from wallflower.schema.column import ColumnWords, TableWords, names_of
+from wallflower.schema.columns import split_list
+from wallflower.service.core.catalog import MAX_FORM_COLUMNS, REHEARSAL_RECORDS, draft_source, list_sources, rehearse
+from wallflower.service.core.problems import problem_document
+from wallflower.service.pages.budgets import PROTECTIONS, read_protection
+from wallflower.service.pages.sign_in import act_route, with_token
+from wallflower.service.pages.visit import Visit, page, place, redirect
+from wallflower.text import t
+
+_LONGEST: Final = 2000
+KINDS: Final[Mapping[str, str]] = {
+    "number": t("numbers"),
+    "integer": t("whole numbers"),
+    "text": t("labels"),
+    "date": t("dates"),
+    "identifier": t("names a record"),
+    "leave": t("not used"),
+}
+UNITS: Final = ("days", "hours", "minutes", "seconds", "weeks")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One column of the form, with what was typed."""
+
+    number: int
+    name: str
+    kind: str
+    typed: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        return f"c{self.number}"
+
+
+def routes() -> list[Route]:
+    """The steps."""
+    return [
+        Route("/register", page(choose_source, "steward")),
+        Route("/register", page(with_token(register), "steward"), methods=["POST"]),
+        Route("/datasets/{dataset}/access", page(show_access, "reader")),
+        act_route("/datasets/{dataset}/access", change_access),
+        Route("/datasets/{dataset}/retire", page(confirm_retirement, "steward")),
+        act_route("/datasets/{dataset}/retire", retire),
+        Route("/register/draft", page(draft_schema, "steward"), methods=["POST"]),
+        Route("/register/rehearsal", page(rehearse_schema, "steward", computes=True), methods=["POST"]),
+    ]
+
+
+def choose_source(visit: Visit) -> Response:
+    """Which file, under which name."""
+    return _start(visit)
+
+
+def show_access(visit: Visit) -> Response:
+    """Who may see a data set, and the forms that change it."""
+    return _access(visit, 200, None)
+
+
+def change_access(visit: Visit) -> Response:
+    """Open a data set to an analyst, or close it again."""
+    change = visit.core.take_access if "take" in visit.form else visit.core.give_access
+    analyst = visit.form.get("take") or visit.form.get("analyst", "").strip()
+    try:
+        change(visit.by, visit.path("dataset"), analyst)
+    except PrivacyError as refusal:
+        stated = problem_document(refusal)
+        return _access(visit, stated["status"], stated["detail"])
+    return redirect(place("datasets", visit.path("dataset"), "access"))
+
+
+def _access(visit: Visit, status: int, words: str | None) -> Response:
+    found = visit.core.catalog.find(visit.path("dataset"))
+    people = {token.name for token in visit.core.tokens.all() if token.is_valid and token.scope == "analyst"}
+    people |= {person.name for person in visit.core.people.all() if person.role == "analyst" and not person.disabled}
+    return visit.render(
+        "access.html",
+        status,
+        name=found.name,
+        analysts=visit.core.access.analysts(found),
+        stated=found.analysts,
+        groups=visit.core.access.groups_of(found),
+        people=sorted(people),
+        words=words,
+    )
+
+
+def confirm_retirement(visit: Visit) -> Response:
+    """Whether a data set is really to be retired."""
+    return visit.render("retire.html", shown=visit.core.dataset(visit.by, visit.path("dataset")))
+
+
+def retire(visit: Visit) -> Response:
+    """Retire a data set."""
+    visit.core.retire(visit.by, visit.path("dataset"))
+    return redirect("/")
+
+
+def draft_schema(visit: Visit) -> Response:
+    """The columns of the source, with a form for what is public of each."""
+    if "c0-name" in visit.form:
+        return _form(visit, _entries(visit.form))
+    name, source = _text(visit, "name"), _text(visit, "source")
+    try:
+        if not name:
+            raise ParameterError(t("name: required; the budget is tracked under it."))
+        types = draft_source(visit.core.catalog, name, source).types if source else _read_columns(visit)
+    except PrivacyError as refusal:
+        stated = problem_document(refusal)
+        return _start(visit, stated["status"], stated["detail"])
+    entries = [
+        Entry(number=number, name=column, kind=kind, typed={}) for number, (column, kind) in enumerate(types.items())
+    ]
+    return _form(visit, entries)
+
+
+def rehearse_schema(visit: Visit) -> Response:
+    """What answers would look like, on records that are made up from what was said."""
+    entries = _entries(visit.form)
+    try:
+        trials = rehearse(visit.core.questions, read_schema(visit, entries))
+    except PrivacyError as refusal:
+        return _form(visit, entries, refusal=refusal)
+    return _form(visit, entries, trials=trials)
+
+
+def register(visit: Visit) -> Response:
+    """Put the data set on the catalog; its limit comes next."""
+    entries = _entries(visit.form)
+    try:
+        schema = read_schema(visit, entries)
+        records = tuple(split_list(_text(visit, "records")))
+        given: dict[str, Any] = {"source": _text(visit, "source") or None, "records": records}
+        name = visit.core.register(visit.by, _text(visit, "name"), schema=schema.to_json(), **given)
+    except PrivacyError as refusal:
+        return _form(visit, entries, refusal=refusal)
+    return redirect(f"{place('datasets', name, 'budget')}?done=registered")
+
+
+def read_schema(visit: Visit, entries: list[Entry]) -> Schema:
+    """The schema that a form states."""
+    draft = Draft(_text(visit, "name") or "unnamed", None, True, {entry.name: entry.kind for entry in entries})
+    for entry in entries:
+        facts = _FACTS[entry.kind](entry)
+        words = {name: entry.typed[name] for name in names_of(ColumnWords) if entry.typed.get(name)}
+        if entry.kind != "leave" and (facts or entry.kind in ("number", "integer")):
+            draft.facts[entry.name] = facts | words
+    draft.scale_by_bounds()
+    numbers = any(_text(visit, name) for name in ("window", "units_per_person", "times"))
+    usual = {"protects": PROTECTIONS[0][0]} if numbers and not _text(visit, "protects") else {}
+    protection = read_protection(replace(visit, form={**visit.form, **usual}))
+    schema = draft.schema(account=_text(visit, "account") or None, protection=protection)
+    said: dict[str, Any] = {name: text for name in names_of(TableWords) if (text := _text(visit, name))}
+    return replace(schema, **said)
+
+
+def _numbers(entry: Entry) -> dict[str, Any]:
+    given = {name: _number(entry, name) for name in ("low", "high", "scale")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _labels(entry: Entry) -> dict[str, Any]:
+    text, weight = entry.typed.get("categories", ""), _number(entry, "weight")
+    if not text:
+        return {}
+    return labels_fact(entry.name, text) | ({} if weight is None else {"weight": weight})
+
+
+def _dates(entry: Entry) -> dict[str, Any]:
+    given = {name: entry.typed[name] for name in ("unit", "since") if entry.typed.get(name)}
+    return given if "unit" in given else {}
+
+
+_FACTS: Final[Mapping[str, Callable[[Entry], dict[str, Any]]]] = {
+    "number": _numbers,
+    "integer": _numbers,
+    "text": _labels,
+    "date": _dates,
+    "identifier": lambda _: {"identifier": True},
+    "leave": lambda _: {},
+}
+
+
+def _number(entry: Entry, name: str) -> float | None:
+    text = entry.typed.get(name, "")
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ParameterError(
+            t("column {column!r}: {name} must be a number such as 12.5.", column=entry.name, name=name)
+        )
+    return value
+
+
+def _read_columns(visit: Visit) -> dict[str, str]:
+    """The columns of a stream, as they were typed."""
+    names = split_list(_text(visit, "columns").replace("\n", ","))
+    if not names:
+        raise ParameterError(t("columns: required for a stream. Name the columns, or choose a source."))
+    return dict.fromkeys(names[:MAX_FORM_COLUMNS], "number")
+
+
+def _text(visit: Visit, name: str) -> str:
+    return visit.form.get(name, "").strip()[:_LONGEST]
+
+
+def _entries(form: Mapping[str, str]) -> list[Entry]:
+    found = []
+    for number in range(MAX_FORM_COLUMNS):
+        own = {name.partition("-")[2]: text.strip() for name, text in form.items() if name.startswith(f"c{number}-")}
+        if "name" not in own:
+            break
+        kind = own.get("kind", "")
+        found.append(Entry(number=number, name=own["name"], kind=kind if kind in TYPES else "leave", typed=own))
+    return found
+
+
+def _start(visit: Visit, status: int = 200, words: str | None = None) -> Response:
+    return visit.render(
+        "register.html", status, sources=list_sources(visit.core.catalog), given=visit.form, words=words
+    )
+
+
+def _form(
+    visit: Visit, entries: list[Entry], *, trials: list[Trial] | None = None, refusal: PrivacyError | None = None
+) -> Response:
+    stated = None if refusal is None else problem_document(refusal)
+    return visit.render(
+        "register-draft.html",
+        200 if stated is None else stated["status"],
+        entries=entries,
+        kinds=KINDS,
+        units=UNITS,
+        protections=PROTECTIONS,
+        described=any(_text(visit, name) for name in names_of(TableWords)),
+        given=visit.form,
+        words=None if stated is None else stated["detail"],
+        trials=trials,
+        questions={question.kind: question.question for question in visit.core.questions},
+        made_up=REHEARSAL_RECORDS,
+    )
