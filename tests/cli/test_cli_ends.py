@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import select
 import subprocess
 import sys
 import termios
@@ -19,6 +20,7 @@ from wallflower.ledger import Ledger
 
 CALL = "import sys; from wallflower.cli import main; sys.exit(main())"
 COUNT = ("count", "ward.csv", "--neighbours", "3", "--radius", "9", "--epsilon", "0.5", "--force")
+SECONDS_BETWEEN_KEYS = 2.0
 
 
 @pytest.fixture
@@ -38,7 +40,11 @@ def run(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProce
 
 
 def answer_prompt(folder: Path, keys: bytes, prompt: bytes, *arguments: str) -> tuple[int, str]:
-    """Run a command in a terminal of its own, press keys once it asks, and return exit code and all it printed."""
+    """Run a command in a terminal of its own, press keys once it asks, and return exit code and all it printed.
+
+    Python loses a Ctrl-C that arrives between the prompt and its read, as it does for a person at a keyboard. The keys
+    are therefore pressed again while the command neither prints nor ends.
+    """
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", CALL, *arguments],
@@ -52,13 +58,18 @@ def answer_prompt(folder: Path, keys: bytes, prompt: bytes, *arguments: str) -> 
     )
     os.close(slave)
     seen = b""
-    pressed = False
     try:
-        while chunk := os.read(master, 4096):
-            seen += chunk
-            if not pressed and prompt in seen:
-                os.write(master, keys)
-                pressed = True
+        while True:
+            is_readable, _, _ = select.select([master], [], [], SECONDS_BETWEEN_KEYS if prompt in seen else None)
+            if is_readable:
+                chunk = os.read(master, 4096)
+                if not chunk:
+                    break
+                is_asked = prompt in seen
+                seen += chunk
+                if is_asked or prompt not in seen:
+                    continue
+            os.write(master, keys)
     except OSError:  # Linux reports the end of a terminal so
         pass
     finally:

@@ -75,7 +75,8 @@ def test_a_clean_environment_with_the_core_alone_counts(folder: Path) -> None:
     """Install the core into a new environment, count a CSV, and ask for a picture, which needs an extra."""
     home, limits = folder / "venv", ["--constraint", str(ROOT / "constraints.txt")]
     assert run([sys.executable, "-m", "venv", str(home)], folder).returncode == 0
-    made = run([str(home / "bin" / "pip"), "install", "--quiet", *limits, str(ROOT)], folder)
+    # pip runs in the repository: make names the constraints relative to it, in the environment of every test
+    made = run([str(home / "bin" / "pip"), "install", "--quiet", *limits, "."], ROOT)
     assert made.returncode == 0, made.stderr
     wallflower = str(home / "bin" / "wallflower")
     done = run([wallflower, *COUNT], folder)
