@@ -425,6 +425,19 @@ def points_of(data: object, columns: Sequence[str] | None, *, labels: bool = Fal
     return table.points(columns, labels=labels)
 
 
+def require_row_order(data: object) -> None:
+    """Refuse a table in which rows are brought together by person: no answer may depend on the order of its records.
+
+    People stand there in the order of their first rows, so replacing the rows of one person can move all others.  (Y1)
+    """
+    if isinstance(data, Table) and data.schema.person is not None and not data.ordered:
+        raise DataError(
+            f"{data.name}: rows are brought together by person, so records have no order in time. Watch a table with "
+            "one row for each observation.",
+            column=data.schema.person.id,
+        )
+
+
 def describe(table: Table | TiledTable) -> dict[str, Any]:
     """The public facts of a table: none of it is computed from its records, but their number."""
     columns = [column_facts(column) for column in table.schema.columns or ()]

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from wallflower.data import Points, points_of
+from wallflower.data.table import require_row_order
 from wallflower.drawing.picture import Band, Dot
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
@@ -379,6 +380,7 @@ class Baseline(Query[Points, dict[str, Any]]):
         return (join(" ", (scaling.describe(), note)),)
 
     def view(self, data: Any) -> Points:
+        require_row_order(data)
         points = points_of(data, self.columns)
         self._learner().check(points)
         return points

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final, NotRequired, Self, TypedDict
 
 from wallflower.data import Points, points_of
+from wallflower.data.table import require_row_order
 from wallflower.drawing.picture import Band, Ticks
 from wallflower.errors import ParameterError
 from wallflower.noise import Noise
@@ -322,6 +323,7 @@ class Watch(Query[Points, WatchAnswer]):
         return Effort(steps=15_000.0 * n + 1_000.0 * n * dimension, memory=100.0 * n * (1 + dimension))
 
     def view(self, data: Any) -> Points:
+        require_row_order(data)
         points = points_of(data, self.columns)
         statistic = self.statistic_on(points.dimension, points.schema)
         self.detector(statistic)
