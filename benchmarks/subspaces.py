@@ -28,7 +28,7 @@ from cell import chunks, timed
 from wallflower.errors import SourceError
 from wallflower.neighbours.pairs import Floats, Ints, build_tree, count_neighbours, squared_reach
 from wallflower.papers.data.tables import find_file
-from wallflower.queries.subspaces.exact import FEW, scores
+from wallflower.queries.subspaces.exact import MAX_RECORDS_OF_ALL_PAIRS, scores
 from wallflower.queries.subspaces.family import Family, Subspace
 
 # About the mean and the deviation of each of the seven attributes; sex is 1 for men.
@@ -183,7 +183,7 @@ TABLES = {table.__name__: table for table in (adult, ionosphere)}
 def warm_up(contestant: str) -> None:
     """Compile, load and start whatever the first call has to."""
     family = [(0,), (0, 1), (1, 2)]
-    for n, radius in ((100, 0.05), (FEW + 1, 0.01)):  # all pairs; trees
+    for n, radius in ((100, 0.05), (MAX_RECORDS_OF_ALL_PAIRS + 1, 0.01)):  # all pairs; trees
         tiny = Question(np.random.default_rng(1).uniform(0, 1, (n, 3)), family, radius, 3)
         if contestant in OURS:
             OURS[contestant](tiny)

@@ -25,7 +25,7 @@ OPENING: Final = """\
 # How fast it is
 
 Written by `make docs` from [benchmarks/results.json](../benchmarks/results.json); do not edit it by hand. `make bench`
-measures anew. How each figure is taken, what is compared with what, and the tables that are not here are in
+measures again. How each figure is taken, what is compared with what, and the tables that are not here are in
 [the page of the benchmarks](../benchmarks/README.md).
 """
 COUNT: Final = """\

@@ -102,7 +102,7 @@ def take_steward(page: Page, url: str) -> None:
     open_page(page, f"{url}/ui/spending?dataset=tumours&by=question&period=30")
     keep(page, "spending.png", height=SPENDING)
     open_page(page, f"{url}/ui/datasets/beds/plan/watch")
-    if (box := page.get_by_label("Ask for it all the same")).count():
+    if (box := page.get_by_label("Run it anyway")).count():
         box.check()
     page.get_by_role("button", name="Open a watch and pay").click()
     readings = (36.8 + (2.4 if moment % 50 == 25 else 0) for moment in range(240))

@@ -1,7 +1,7 @@
 """The file of a project, `wallflower.toml`: where its data sets, its ledger and its schemas are, and who asks.
 
 An option says it first, then the environment, then this file, then what is built in. The file is looked for here and
-upwards, so it may be found by chance: it can state no loss and no service, whoever uses it is told, and one that
+upwards, so it may be found by chance: it can state no loss and no service, its user is told, and one that
 somebody else could have written is refused. Paths in it are relative to it.
 """
 
@@ -118,7 +118,7 @@ def find_source(source: object) -> tuple[Config, Source] | None:
             config.path,
             f"datasets.{source}",
             "is the name of a data set, and there is a path of that name here",
-            f"Write ./{source} for the path, or name one of them anew",
+            f"Write ./{source} for the path, or rename one of them",
         )
     config.tell(f"the data set {source}")
     return config, config.datasets[source]
@@ -232,7 +232,7 @@ def _source(path: Path, name: str, said: object) -> Source:
 
 
 def _resolve(path: Path, text: str) -> str:
-    """A path, or the path of a URL of a file, relative to the config and not to whoever happens to read it."""
+    """A path, or the path of a URL of a file, relative to the config and not to the reader's folder."""
     if found := _PLACE.fullmatch(text):
         return f"{found[1]}:///{path.parent / found[2]}{found[3]}" if found[2] else text
     return text if "://" in text else str(path.parent / Path(text).expanduser())

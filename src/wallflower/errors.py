@@ -107,7 +107,7 @@ class NotUseful(PrivacyError):
 
     def __init__(self, kind: str, *, verdict: str, smallest: str | None = None) -> None:
         super().__init__(
-            f"{kind}: {verdict.rstrip('.')}. Nothing was charged. Change the question, or ask for it all the same "
+            f"{kind}: {verdict.rstrip('.')}. Nothing was charged. Change the question, or run it anyway "
             "(force=True in Python and HTTP, --force on the command line)."
         )
         self.kind, self.verdict, self.smallest = kind, verdict, smallest

@@ -73,8 +73,9 @@ def require_account_name(what: str, name: str) -> str:
     found = account_name(name) if isinstance(name, str) else None
     if found is None:
         raise ParameterError(
-            f"{what}: {str(name)[:40]!r} cannot be the name that a budget hangs on. It takes 1 to 100 of the letters "
-            "a to z, digits, and . _ - after the first; capitals are read as small. Choose another; titles are free."
+            f"{what}: {str(name)[:40]!r} cannot be the name that a budget is tracked under. It takes 1 to 100 of "
+            "the letters a to z, digits, and . _ - after the first; capitals are read as small. Choose another; titles "
+            "are free."
         )
     return found
 

@@ -89,7 +89,7 @@ class SystemNoise:
         if size > bound:
             raise ParameterError(f"sample: {size} different numbers below {bound} do not exist. Ask for fewer.")
         if 2 * size < bound:
-            likely = math.ceil(-1.02 * bound * math.log1p(-size / bound))  # so many have `size` different ones, mostly
+            likely = math.ceil(-1.02 * bound * math.log1p(-size / bound))  # mostly enough to have `size` different ones
             drawn = self._indices(bound, likely)
             while len(first := np.unique(drawn, return_index=True)[1]) < size:
                 drawn = np.concatenate([drawn, self._indices(bound, size)])

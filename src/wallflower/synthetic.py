@@ -106,7 +106,7 @@ def patients(n: int = 8000, *, seed: int = 1) -> dict[str, NDArray[Any]]:
 
 def meters(days: int = 140, streams: int = 30, *, seed: int = 1) -> dict[str, NDArray[Any]]:
     """Meters of a town, nobody's, read every hour from 1 January 2026 on: each has a daily rise and fall of its own. In
-    the hours METER_FAULTS, counted from 0, all of them are out of it, as far as there are so many hours.
+    the hours METER_FAULTS, counted from 0, all of them are out of it, as far as the stream is that long.
 
     >>> table = meters(days=2, streams=3)
     >>> table["hour"][25].item(), sorted(table), table["m1"].shape

@@ -358,7 +358,7 @@ def test_what_a_budget_cannot_hang_on(ledger: Ledger, name: Any) -> None:
         lambda: ledger.account(name),
     ]
     for verb in verbs:
-        with pytest.raises(ParameterError, match=r"^dataset: .*the name that a budget hangs on"):
+        with pytest.raises(ParameterError, match=r"^dataset: .*the name that a budget is tracked under"):
             verb()
     for verb in (
         lambda: ledger.declare("icu", by="s", apart=[name]),

@@ -143,7 +143,7 @@ class TiledTable:
         if labels:
             names = measured_names(columns, self.columns, self.schema)
         else:
-            names = number_names(self.numbers if columns is None else columns, self.columns, self.schema)
+            names = number_names(columns, self.columns, self.schema)
         return TiledPoints(table=self, columns=names)
 
     def identifier(self, column: str) -> int:

@@ -116,7 +116,7 @@ def width_of(text: str) -> float:
 
 
 def break_lines(text: str, room: float, most: int = 4) -> list[str]:
-    """A text in lines that fit into so many pixels.
+    """Break a text into lines that fit into a width in pixels.
 
     >>> break_lines("age × hours per week", 80)
     ['age × hours', 'per week']
@@ -127,7 +127,7 @@ def break_lines(text: str, room: float, most: int = 4) -> list[str]:
 
 
 def cut_short(text: str, room: float) -> str:
-    """As much of a text as fits into so many pixels."""
+    """Return as much of a text as fits into a width in pixels."""
     letters = max(2, int(room / LETTER))
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 

@@ -26,7 +26,7 @@ from wallflower.text import Message, join, label, t
 
 WIDE: Final = 760.0
 NARROW: Final = 340.0
-_MANY: Final = 400  # marks that say something each; more are drawn as one
+_MAX_SEPARATE_MARKS: Final = 400  # marks that say something each; more are drawn as one
 _PLOT: Final = 250.0  # pixels up, of a plot with two axes
 _CELL: Final = 34.0
 _BOLD: Final = 1.2  # so much wider is a label than the words around it
@@ -233,7 +233,7 @@ def _draw_band(canvas: Canvas, band: Band) -> None:
             t("{across} {place:,}: flagged", across=label(band.across), place=place),
         )
     for place, ((a, b), y) in enumerate(zip(steps, band.middle, strict=True), start=1):
-        if count <= _MANY:
+        if count <= _MAX_SEPARATE_MARKS:
             said = t(
                 "{across} {place:,}: {value}, typically {interval}",
                 across=label(band.across),
@@ -252,7 +252,7 @@ def _draw_ticks(canvas: Canvas, ticks: Ticks) -> None:
         start = across.at(ticks.known + 0.5)
         canvas.box(start, top, across.end - start, foot - top, "spent", said=t("exhausted after {n:,}", n=ticks.known))
         canvas.words(min(start + 4, canvas.width - 70), top - 5, t("exhausted"), "small")
-    if len(ticks.places) > _MANY:
+    if len(ticks.places) > _MAX_SEPARATE_MARKS:
         canvas.path("".join(f"M{across.at(place):.1f} {top}V{foot}" for place in ticks.places), "tick many")
     else:
         for place in ticks.places:
@@ -342,7 +342,7 @@ def _cell(
 
 
 def _across_labels(canvas: Canvas, heat: HeatMap, left: float, wide: float) -> float:
-    """Labels over the columns: level where they fit, else every so many, or slanted where each is a name."""
+    """Labels over the columns: level where they fit, else every few, or slanted where each is a name."""
     longest = max(map(width_of, heat.across))
     if longest <= wide - 2 or all(label[:1].isdigit() for label in heat.across):
         each = max(1, -(-int(longest + 8) // int(max(wide, 1.0))))

@@ -59,7 +59,7 @@ def find_latest(db: sa.Connection, charge: int, session: str) -> Block | None:
 
 
 def append_block(db: sa.Connection, asked: Block, *, after: Block) -> Block:
-    """Write the block that follows another; gives what stands there: this one, or that of whoever came first."""
+    """Write the block that follows another; gives what stands there: this one, or that of the first caller."""
     paid = _find_charge(db, asked.charge, asked.session)
     if paid is None or _hash_of(db, paid, after) != after.hash:
         raise SessionClosed(

@@ -158,7 +158,7 @@ def walk(rows: Iterable[Mapping[str, Any]], *, head: str | None = None) -> Verif
     if not met:
         raise ChainBroken(
             f"entry {count + 1}: the ledger has {count} entries, none with the head you noted ({str(head)[:12]}…). "
-            "An honest ledger keeps every head it ever had. Later entries were cut off or the chain was written anew: "
+            "An honest ledger keeps every head it ever had. Later entries were cut off or the chain was rewritten: "
             "restore a backup.",
             entry=count + 1,
         )

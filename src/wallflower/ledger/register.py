@@ -33,7 +33,7 @@ class Register:
     def find(
         self, db: sa.Connection, name: str, adopted: Declaration | None = None, *, asking: bool = False
     ) -> Account:
-        """The account of a data set, or of this name; whoever is `asking` is a data set and belongs to it.
+        """The account of a data set, or of this name; `asking` is a data set that belongs to it.
 
         The last hash stands for all rows before it, so what was added up under it need not be added up again.
         """
@@ -88,7 +88,7 @@ class Register:
             raise ParameterError(
                 f"{name}: the schema says that it counts {declared.protection.text} on the account {target}; the "
                 f"ledger knows it as {account.members[name].text} on the account {account.name}. What was declared "
-                "once holds. Correct the schema, or have the steward declare it anew (wallflower budget declare)."
+                "once holds. Correct the schema, or have the steward declare it again (wallflower budget declare)."
             )
         return None
 

@@ -15,7 +15,7 @@ import uvicorn
 
 
 class Listener(uvicorn.Server):
-    """Ends on a signal without passing it on: whoever runs it can close what it holds, and a stop is no failure."""
+    """Ends on a signal without passing it on: its caller can close its resources, and a stop is no failure."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

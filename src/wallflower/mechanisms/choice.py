@@ -24,7 +24,9 @@ Whole = NDArray[Any]  # whole numbers; of Python where they may be longer than 6
 
 _WORD_BITS: Final = 128  # bits of one word of the exponential mechanism
 _MAX_EXPONENT: Final = 10_000  # exp(-x) of what is above is 0 in floats
-_MAX_WEIGHED_CANDIDATES: Final = 2**100  # up to so many candidates, floats weigh them one by one; beyond, by logarithms
+_MAX_WEIGHED_CANDIDATES: Final = (
+    2**100
+)  # up to this number of candidates, floats weigh them one by one; beyond, by logarithms
 _MAX_LOG_COUNT: Final = 2048.0  # the longest logarithm of a count that floats add up
 
 
@@ -66,7 +68,7 @@ def _draw(gaps: Whole, counts: Whole, rate: Fraction, noise: Noise) -> int:
     word, bits = noise.below(1 << _WORD_BITS), _WORD_BITS
     place, needed = _surely(word, gaps, counts, rate), sum(counts.tolist()).bit_length()
     while place is None:
-        if bits >= needed:  # fewer bits tell nothing of so many candidates
+        if bits >= needed:  # fewer bits cannot tell the candidates apart
             place = _decide(word, bits, _bounds(gaps, counts, rate, bits // 3))
         if place is None:  # in the first turn with probability below 2**-120 times the levels squared
             word, bits = (word << _WORD_BITS) | noise.below(1 << _WORD_BITS), bits + _WORD_BITS

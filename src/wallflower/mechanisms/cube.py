@@ -17,7 +17,7 @@ from wallflower.mechanisms.choice import exponential_level
 from wallflower.noise import Noise, round_up
 from wallflower.privacy import Kind, Loss
 
-_MIN_LEVELS: Final = 4096  # levels in a figure at least, where there are so many
+_MIN_LEVELS: Final = 4096  # levels in a figure at least, where there are enough
 _MAX_VALUES: Final = 1000
 
 

@@ -16,7 +16,7 @@ from wallflower.machine.jit import light_kernel
 from wallflower.neighbours.pairs import Floats, Ints
 
 MAX_LEAF_SUPPLIERS = 96  # suppliers that are not worth halving
-MAX_SEPARATOR_SHARE = 0.4  # nor is a part where so many would be put off
+MAX_SEPARATOR_SHARE = 0.4  # nor is a part with a larger share of separators
 BLOCK_COLUMNS = 48
 
 

@@ -45,8 +45,10 @@ def check_radius(radius: float) -> None:
 
 
 def search_effort(n: int, dimension: int, neighbours: int) -> Effort:
-    """What it takes to find so many neighbours of every record: a tree of few columns spares most comparisons, one of
-    many columns spares none."""
+    """Estimate the work of finding the neighbours of every record.
+
+    A tree of few columns spares most comparisons, one of many columns spares none.
+    """
     near, comparisons = min(neighbours, n), float(n) ** (2 - 1 / dimension) * dimension
     return Effort(
         steps=2 * comparisons + 100.0 * n * near * (10 + near),
@@ -114,7 +116,7 @@ def _require_enough(n: int, neighbours: int) -> None:
 def per_column(radius: float, columns: int, coordinates: int, *, normalise: bool) -> tuple[float, bool]:
     """Radius and `normalise` for a search over coordinates, where distances are a mean over columns.
 
-    A column of three labels or more is several coordinates; the mean is over columns all the same.
+    A column of three labels or more is several coordinates; the mean is still over columns.
 
     >>> per_column(0.5, 4, 9, normalise=True), per_column(0.5, 4, 4, normalise=True)
     ((1.0, False), (0.5, True))

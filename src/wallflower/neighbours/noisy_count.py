@@ -34,7 +34,7 @@ CONFIDENCE: Final = 0.95
 CAPS_THAT_NEVER_BIND: Final[Mapping[int | None, int]] = {
     1: 2,
     2: 6,
-}  # (K) by columns: a slack of so many neighbours never binds
+}  # (K) by columns: a slack of that many neighbours never binds
 
 
 def size_cap(n: int, neighbours: int, loss: Loss, *, dimension: int | None = None) -> int:

@@ -86,7 +86,7 @@ class Tally:
         return math.floor((n - float(bounds.lower)) * self.unit + 0.5)  # (C)
 
     def squared_reach(self, radius: float, width: int) -> float:
-        """The reach of a search over so many coordinates."""
+        """Return the reach of a search over a number of coordinates."""
         reach, normalise = per_column(radius, self.columns or width, width, normalise=self.normalise)
         return float(pairs.squared_reach(reach, width, normalise=normalise))
 
@@ -213,7 +213,9 @@ def choose_radii(
     epsilon: Fraction,
     noise: Noise,
 ) -> list[float]:
-    """For each share of the records a radius at which about so many are outliers: all for the price of one choice.
+    """Choose, for each share of the records, a radius at which about that share are outliers.
+
+    All radii together have the price of one choice.
 
     Released    a radius for each share, half a step beyond one of the public grid
     Neighbours  replace one record, N public

@@ -1,4 +1,4 @@
-"""The region around crowded suppliers: whose supply is decided anew while everybody else's stays as it is.
+"""The region around crowded suppliers: whose supply is decided again while all other supply stays as it is.
 
 Consumers in the region contest the room that the others leave. The optimum of that smaller programme is, with the
 others, all served, a lower bound of E; its prices are an upper bound once every consumer in reach of a priced supplier,

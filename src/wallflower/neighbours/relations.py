@@ -193,7 +193,7 @@ def unit_vectors(values: Floats) -> Floats:
 
 
 def squared_chord(radius: float) -> float:
-    """The square of the chord that spans so many kilometres on the Earth; chords grow with the distance.
+    """Return the square of the chord that spans a distance in kilometres on the Earth; chords grow with the distance.
 
     >>> round(squared_chord(20_015.0) / 4, 6), squared_chord(20_016.0)
     (1.0, 5.0)

@@ -63,7 +63,7 @@ def middle_of_bin(place: int) -> float:
 
 
 def pairing_size(n: int) -> int:
-    """How many of so many records are paired, but for one that may be left over."""
+    """Return the number of records that are paired: all, but for one of an odd number."""
     return min(n, MAX_PAIRED_RECORDS)
 
 
@@ -84,7 +84,7 @@ def _words(seed: bytes, count: int) -> NDArray[np.uint64]:
 
 
 def draw_places(n: int, size: int, key: int) -> list[int]:
-    """So many of n places, by a public key, which the pairing does not use.
+    """Choose `size` of n places by a public key, which the pairing does not use.
 
     >>> draw_places(5, 5, 1), len(draw_places(9, 4, 1))
     ([0, 1, 2, 3, 4], 4)
@@ -118,7 +118,7 @@ def gap_counts(points: Points | TiledPoints, groups: list[list[int]], pairs: tup
 
 
 def quantile_errors(found: Ints, share: Fraction, columns: int) -> Ints:
-    """By how many pairs each bin 1 … 960 misses a quantile of what is not 0, of so many pooled columns.  (S)"""
+    """By how many pairs each bin 1 … 960 misses a quantile of what is not 0, of that many pooled columns.  (S)"""
     top, bottom = share.numerator, share.denominator
     upto = np.cumsum(found[1:])
     below, wanted = upto - found[1:], top * int(upto[-1])

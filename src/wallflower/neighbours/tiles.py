@@ -43,7 +43,7 @@ MIN_TILE_RECORDS = 1 << 12
 
 
 def tile_size(dimension: int, neighbours: int) -> int:
-    """How many records to a tile, so that work on one takes about so many bytes as TILE_BYTES."""
+    """Return the number of records of a tile, so that work on one takes about TILE_BYTES."""
     each = 40 * dimension + 8 * list_length(neighbours) + 100
     return max(MIN_TILE_RECORDS, TILE_BYTES // each)
 
@@ -206,7 +206,7 @@ class _Repair:
         self._whole = np.empty(0, dtype=np.int64)
 
     def certify(self, tolerance: float) -> Certificate:
-        """Decide the core anew, with more of its neighbours and more clients, until the bounds hold for the table."""
+        """Decide the core again, with more of its neighbours and more clients, until the bounds hold for the table."""
         self._join(self._service.crowded)
         while True:
             part = self._surroundings()
@@ -235,7 +235,7 @@ class _Repair:
         return assign(tree, self._neighbours, self._slack, tolerance, inside), order
 
     def _join(self, suppliers: Ints) -> None:
-        """Take in whoever asks these suppliers."""
+        """Take in the records that ask these suppliers."""
 
         def pack_for(tile: int) -> Given | None:
             mine = suppliers[suppliers >> PLACE_BITS == tile] & ((1 << PLACE_BITS) - 1)

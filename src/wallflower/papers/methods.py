@@ -119,7 +119,7 @@ LOWER: Final = Method(
     guarantee=INVALID,
     deviation=_lower,
     why="its noise is scaled by a lower bound on how far one record moves the count, which can move further. In small "
-    "tables the generous constant √(2 ln(2/δ)) happens to leave enough noise all the same; 1,201 records in 32 columns "
+    "tables the generous constant √(2 ln(2/δ)) still happens to leave enough noise; 1,201 records in 32 columns "
     "can all be flipped by one, where 2dk+1 is 193",
 )
 PRINTED: Final = Method(

@@ -50,7 +50,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One figure or table of the paper, drawn again, with so many panels `across`."""
+    """One figure or table of the paper, drawn again, with a number of panels `across`."""
 
     name: str
     title: str

@@ -267,7 +267,7 @@ class Query(ABC, Generic[D, A]):
         return Effort(steps=10_000.0 * n * dimension, memory=200.0 * n * dimension)
 
     def record_name(self) -> str | None:
-        """The record that the question names, if it names one: whoever is refused learns that it is not there."""
+        """The record that the question names, if it names one: a refusal tells that it is not there."""
         return None
 
     def public_columns(self) -> tuple[str, ...]:

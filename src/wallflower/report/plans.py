@@ -101,7 +101,7 @@ def _row(cells: Sequence[str], *, is_chosen: bool) -> str:
 
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
-    yield "cost", plan.cost.text
+    yield "cost", plan.cost_text or plan.cost.text
     yield "public facts", ", ".join(f"{as_words(name)} = {value:,}" for name, value in plan.facts.items())
     yield "verdict", plan.verdict
     for condition in plan.conditions:

@@ -136,7 +136,7 @@ def _require_events(query: Watch) -> None:
     if query.level != "entry" or query.relearn is not None:
         raise ParameterError(
             "level, relearn: a fleet protects one entry of one observation, wherever it is; a person may be in several "
-            "streams, and a baseline learnt anew belongs to one. Use level=entry without relearn, or open one watch "
+            "streams, and a re-estimated baseline belongs to one. Use level=entry without relearn, or open one watch "
             "for each stream."
         )
 

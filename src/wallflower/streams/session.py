@@ -224,7 +224,9 @@ class Payer:
     analyst: str
     ledger: Ledger
     checkpoint: Memory | None
-    check_useful: Callable[[], None]  # refuses, or warns of, what is of no use; asked before the charge alone
+    check_useful: Callable[
+        [], None
+    ]  # refuses, or warns of, an answer that is mostly noise; asked before the charge alone
 
     def open_session(
         self,
@@ -335,7 +337,7 @@ class IntentLog:
     ) -> bool:
         """Cover all after `position`, which is kept, up to `last`. Return False where another process goes on.
 
-        `ahead` says what so many looks may spend; it is noted with them, and more must not be spent. `reach` bounds how
+        `ahead` says what these looks may spend; it is noted with them, and more must not be spent. `reach` bounds how
         far beyond `position` is noted before it is needed.
         """
         if self._is_own and last <= self.block.last and spent + ahead(1) <= self.block.spent:

@@ -190,7 +190,7 @@ class WatchTarget:
 
 
 def new_holder(kind: str, noise: Noise) -> str:
-    """A name for whoever holds a session, and the key of its charge unless another is given: no other ledger has it."""
+    """A name for the holder of a session, and the key of its charge unless another is given: no other ledger has it."""
     return f"{kind}-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())
 
 
@@ -336,7 +336,7 @@ class OpenWatch:
         return self._decisions(start, flags, scores, np.arange(len(flags)) < skipped)
 
     def _keep(self, flags: NDArray[Any], scores: NDArray[Any], skipped: int) -> Session:
-        """The session after so many that were skipped and these decisions, on disk if it has a checkpoint."""
+        """The session after the skipped ones and these decisions, on disk if it has a checkpoint."""
         after = replace(
             self._session,
             position=self._session.position + skipped + len(flags),

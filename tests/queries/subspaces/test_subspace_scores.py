@@ -51,9 +51,9 @@ def test_both_engines_agree_with_the_room_next_door(monkeypatch, score):
     one = outlier_mass if score == "mass" else count_outliers
     expected = [one(points[:, list(s)], 0.35, 3) for s in family]
     assert scores(points, family, 0.35, 3, score=score).tolist() == expected
-    monkeypatch.setattr(exact, "FEW", 10)
+    monkeypatch.setattr(exact, "MAX_RECORDS_OF_ALL_PAIRS", 10)
     assert scores(points, family, 0.35, 3, score=score).tolist() == expected
-    monkeypatch.setattr(exact, "MANY", 10)
+    monkeypatch.setattr(exact, "MIN_RECORDS_ONE_BY_ONE", 10)
     assert scores(points, family, 0.35, 3, score=score).tolist() == expected
 
 
@@ -79,7 +79,7 @@ def test_mass_never_exceeds_the_count_of_outliers_by_more_than_what_is_contested
 
 @pytest.mark.parametrize("few", [10, 1500])
 def test_progress_counts_every_subspace(monkeypatch, few):
-    monkeypatch.setattr(exact, "FEW", few)
+    monkeypatch.setattr(exact, "MAX_RECORDS_OF_ALL_PAIRS", few)
     heard = []
 
     class Listener:

@@ -18,7 +18,7 @@ UNPRINTED: Final = "the parameters of DBSCAN and w_O are not printed"
 
 
 def compare_items(found: Figure3, milliseconds: float) -> list[Comparison]:
-    """A row for every printed fact, in the order of its file. The correction took so many milliseconds."""
+    """A row for every printed fact, in the order of its file. The correction took `milliseconds`."""
     ours = _privacy() | _protocol() | _trust() | _setup(found) | _claims(found) | _rest(milliseconds)
     assert ours.keys() == FACTS.keys()
     return [Comparison(item, fact, *ours[item]) for item, fact in FACTS.items()]

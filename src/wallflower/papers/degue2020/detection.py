@@ -1,6 +1,6 @@
 """How well a private watch finds what is unusual in real streams, beside detectors that protect nobody.
 
-Every threshold is set on the public history: there, so many observations as `ALARMS` are flagged, on average over the
+Every threshold is set on the public history: there, `ALARMS` observations are flagged, on average over the
 coins. The others are told how many alarms the plain threshold raises and take as many of their highest scores.
 """
 

@@ -36,7 +36,9 @@ LINE: Final = tuple(float(value) for value in np.geomspace(0.01, 100, 41))
 CURVES: Final = ("0.01", "0.1", "1", "10")
 HEIGHTS: Final = (3e3, TRUTH, 1.5e4)
 SWEEP: Final = tuple(float(value) for value in np.linspace(4 * SPREAD, 0.01 * SPREAD, 40))  # as the paper: falling
-SHORT: Final = 100  # observations of a run: they share one noisy threshold, so many short runs settle an average sooner
+SHORT: Final = (
+    100  # observations of a run: they share one noisy threshold, and many short runs settle an average sooner
+)
 FAITHFUL: Final = 10.0  # up to this ε; beyond, noise is so small that the grid of the released mechanism shows
 NOTHING, EVERYTHING = 1e-6, 1e6  # ε, as near to 0 and to infinity as matters
 TWO: Final = 2.0  # error bars in standard errors

@@ -130,7 +130,7 @@ def watch(epsilon: str, threshold: float) -> Watch:
 
 
 def simulate(epsilon: str, threshold: float, truth: float, runs: int, length: int = LENGTH) -> Simulation:
-    """Run the mechanism on so many draws of the signal, each with noise and a noisy threshold of its own."""
+    """Run the mechanism on a number of draws of the signal, each with noise and a noisy threshold of its own."""
     query = watch(epsilon, threshold)
     counts = []
     for seed in range(runs):

@@ -30,7 +30,7 @@ DELTA: Final = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A table of the comparison, drawn anew for each of `seeds` seeds."""
+    """A table of the comparison, drawn again for each of `seeds` seeds."""
 
     draw: Callable[[int], Sample]
     seeds: int

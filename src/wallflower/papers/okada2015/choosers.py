@@ -26,7 +26,7 @@ Law = Callable[[Floats, int, int, int], Ints]
 Target = Callable[[Sequence[Subspace], Floats], NDArray[np.bool_]]
 
 PLANTED: Final = (0, 1)  # the columns of Synthetic 2 that have outliers planted in them
-BEST: Final = 4  # so many subspaces are to be found where the best are
+BEST: Final = 4  # subspaces to be found, where the best are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ class Neighbours:
     ratios: int
 
     def many(self, detector: str, each: int) -> int:
-        """So many of each, half as many where they take long."""
+        """Return the number of each, half of it where they take long."""
         return -(-each // 2) if detector == "LOF" else each
 
 

@@ -76,7 +76,7 @@ def without(register: Register, row: int, detector: Detector, removed: Ints) -> 
 
 
 def matches(asked: Sequence[Outlier], removed: int, repetitions: int, rate: float) -> list[Match]:
-    """A match for every outlier, so many times, with so many random records of others removed."""
+    """Match every outlier, `times` times, with a number of random records of others removed."""
     found, seeds = [], numbers()
     for outlier in asked:
         before = _evaluate(outlier)

@@ -94,7 +94,7 @@ Find = Callable[[Ground, Fraction, int], Found]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search(CurveLabel):
-    """A way to find a context at a loss, by visiting so many."""
+    """A way to find a context at a loss, by visiting a number of them."""
 
     find: Find
 
@@ -267,7 +267,7 @@ class Runs:
 
 
 def runs(search: Search, grounds: Iterable[Ground], *, epsilon: str, samples: int, repetitions: int) -> Runs:
-    """So many releases about each outlier."""
+    """Make a number of releases about each outlier."""
     return Runs(
         tuple(tuple(_run(search, ground, Fraction(epsilon), samples) for _ in range(repetitions)) for ground in grounds)
     )

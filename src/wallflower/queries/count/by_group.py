@@ -226,7 +226,7 @@ class CountByGroup(CountQuery[GroupView, GroupCounts], CappedQuery[GroupView, Gr
         facts = {column.name: column for column in data.schema.columns or ()}
         if self.public_groups:
             _require_public([facts[name] for name in by])
-        columns = self.columns or tuple(name for name in data.schema.distance_columns if name not in by)
+        columns = self.columns or tuple(name for name in data.schema.default_distance_columns if name not in by)
         view = GroupView(
             points=view_all(data, pick(columns, data.columns), self.neighbours),
             table=data,

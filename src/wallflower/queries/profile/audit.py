@@ -25,15 +25,15 @@ from wallflower.neighbours.radii import DEFAULT_RADII, count_curve, middle_radiu
 from wallflower.privacy import Loss
 from wallflower.queries.profile import Profile
 
-FAR: Final = 1e4
+FAR_DISTANCE: Final = 1e4
 # Three records in one place are near each other at every radius, until one moves away: then all three are outliers.
-REST: Final = [0.0, 0.0, *(FAR * place for place in range(1, 4)), *[5 * FAR] * 4]
-TOGETHER, APART = [0.0, *REST], [9 * FAR, *REST]
+REST: Final = [0.0, 0.0, *(FAR_DISTANCE * place for place in range(1, 4)), *[5 * FAR_DISTANCE] * 4]
+TOGETHER, APART = [0.0, *REST], [9 * FAR_DISTANCE, *REST]
 ASKED: Final = Profile(neighbours=2, radii=(0.5, 1.0), loss=Loss("4"), slack=2, normalise=False)
 GRADED: Final = replace(ASKED, slack=None, graded=True)
 PATH: Final = World(tuple((float(x),) for x in (0, 1, 2, 4)), 5)
 BEYOND: Final = 12  # records
-CORNERS: Final = 5  # of so many pairs of numbers one is tried at both ends
+CORNERS: Final = 5  # pairs of numbers of which one is tried at both ends
 SCRIPTED: Final = 200  # the scripted value of each geometric draw of a level
 CROWDING_MOVES: Final = (4 + 5 + 2) * 128 + 4  # of a test of crowding by four neighbours
 
@@ -151,13 +151,25 @@ ADJACENT: Final = (
 )
 # One of two records in one place moves away, and at both radii both are outliers.
 PAIRED: Final = (
-    Points.from_array(np.array([[0.0], [0.0], [FAR], [FAR]])),
-    Points.from_array(np.array([[-FAR], [0.0], [FAR], [FAR]])),
+    Points.from_array(np.array([[0.0], [0.0], [FAR_DISTANCE], [FAR_DISTANCE]])),
+    Points.from_array(np.array([[-FAR_DISTANCE], [0.0], [FAR_DISTANCE], [FAR_DISTANCE]])),
 )
 # The three that have company from a radius of 3.8 on make the curve fall there by as much as one record moves it.
 CROSSING: Final = tuple(
-    Points.from_array(np.array([[place], [0.0], [0.0], [FAR], [FAR], [FAR + 3.8], *([k * FAR] for k in (2, 3, 4))]))
-    for place in (0.0, 9 * FAR)
+    Points.from_array(
+        np.array(
+            [
+                [place],
+                [0.0],
+                [0.0],
+                [FAR_DISTANCE],
+                [FAR_DISTANCE],
+                [FAR_DISTANCE + 3.8],
+                *([k * FAR_DISTANCE] for k in (2, 3, 4)),
+            ]
+        )
+    )
+    for place in (0.0, 9 * FAR_DISTANCE)
 )
 # Five records have four neighbours, and no more, until one of them moves away.
 CROWDED: Final = (

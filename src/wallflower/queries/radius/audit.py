@@ -29,11 +29,20 @@ from wallflower.neighbours.radii import (
 from wallflower.privacy import Loss
 from wallflower.queries.radius import Radius
 
-FAR: Final = 1e4
+FAR_DISTANCE: Final = 1e4
 # Three records in one place are near each other at every radius, until one moves away: then all three are outliers, at
 # every radius. Three others have company from a radius of 3.8 on, so that there the curve falls by as much.
-REST: Final = [0.0, 0.0, FAR, FAR, FAR + 3.8, 2 * FAR, 3 * FAR, 4 * FAR]
-TOGETHER, APART = [0.0, *REST], [9 * FAR, *REST]
+REST: Final = [
+    0.0,
+    0.0,
+    FAR_DISTANCE,
+    FAR_DISTANCE,
+    FAR_DISTANCE + 3.8,
+    2 * FAR_DISTANCE,
+    3 * FAR_DISTANCE,
+    4 * FAR_DISTANCE,
+]
+TOGETHER, APART = [0.0, *REST], [9 * FAR_DISTANCE, *REST]
 ASKED: Final = Radius(
     neighbours=2,
     share=Fraction(6, 9),

@@ -52,7 +52,7 @@ HALF, UPPER = Fraction(1, 2), Fraction(3, 4)
 SITES: Final = (0.0, 1.0, 2.0, 5.0)
 # One record makes a difference of 1 one of 15: the last candidate, which missed by 1, misses no more, and all below 14,
 # which missed nothing, miss by 1.
-NEAR, FAR = (1.0, 1.0, 14.0, 15.0), (15.0, 1.0, 14.0, 15.0)
+NEAR_PAIR, FAR_PAIR = (1.0, 1.0, 14.0, 15.0), (15.0, 1.0, 14.0, 15.0)
 
 
 def findings(*, quick: bool) -> Iterator[Finding]:
@@ -75,7 +75,7 @@ def _law(query: Scale, table: Points) -> Law:
 
 
 def _laws(query: Scale, columns: int = 1) -> list[Law]:
-    return [_law(query, _table(differences, columns)) for differences in (NEAR, FAR)]
+    return [_law(query, _table(differences, columns)) for differences in (NEAR_PAIR, FAR_PAIR)]
 
 
 def _attack_choice(quick: bool) -> Iterator[Finding]:
@@ -250,8 +250,8 @@ def _pairs_apart(differences: tuple[float, ...], columns: int = 1) -> Points:
 
 
 EQUAL, EQUAL_COLUMNS = _beside([3.0] * 8), _beside([[3.0, 3.0]] * 8)
-ADJACENT: Final = (_pairs_apart(NEAR), _pairs_apart(FAR))
-ADJACENT_COLUMNS: Final = (_pairs_apart(NEAR, 2), _pairs_apart(FAR, 2))
+ADJACENT: Final = (_pairs_apart(NEAR_PAIR), _pairs_apart(FAR_PAIR))
+ADJACENT_COLUMNS: Final = (_pairs_apart(NEAR_PAIR, 2), _pairs_apart(FAR_PAIR, 2))
 # By the order of values one record changes all pairs, from differences of 1 to differences of 3.
 RANKED: Final = (_beside([0, 1, 4, 5, 8, 9, 12, 13]), _beside([15, 1, 4, 5, 8, 9, 12, 13]))
 # The lowest record goes to the far end, and most differences stay what they are.
@@ -267,12 +267,14 @@ def _half_bounded(first: float) -> Points:
 
 EVEN: Final = _beside([3.0] * 8, high=100, integer=False)
 # Many records: their shares of equal pairs can be told. One record makes an equal pair one that differs by 99.
-MANY: Final = 400  # records
+RECORDS: Final = 400  # records
 USUAL: Final = 100  # what the script draws
 FEW_REPEATED: Final = tuple(_beside([first, 1, 1, 2, 1, 2, 1, 1], high=100, integer=False) for first in (1, 100))
-REPEATED: Final = tuple(_beside([first, 1, *([1, 2] * (MANY // 2 - 1))], high=100, integer=False) for first in (1, 100))
+REPEATED: Final = tuple(
+    _beside([first, 1, *([1, 2] * (RECORDS // 2 - 1))], high=100, integer=False) for first in (1, 100)
+)
 REPEATED_COLUMNS: Final = tuple(
-    _beside([[first, first], [1, 1], *([[1, 1], [2, 2]] * (2 * MANY - 1))], high=100, integer=False)
+    _beside([[first, first], [1, 1], *([[1, 1], [2, 2]] * (2 * RECORDS - 1))], high=100, integer=False)
     for first in (1, 100)
 )
 SPREADING, VERIFYING = Fraction(7, 8), Fraction(1, 8)  # of ε
@@ -375,14 +377,14 @@ CASES: Final[tuple[Case, ...]] = (
         query=ONE,
         tables=(REPEATED[0], REPEATED[1]),
         parts=(
-            secret_pairing(MANY),
+            secret_pairing(RECORDS),
             exponential("spreads", epsilon=SPREADING, candidates=SPREADS),
             cube("equal pairs", size=1, moves=1, epsilon=VERIFYING, usual=USUAL),
         ),
         usual=USUAL,
         rho=SPREADING**2 / 8 + VERIFYING**2 / 2,
         is_public=_is_public,
-        blank=_beside([3.0] * MANY, high=100, integer=False),
+        blank=_beside([3.0] * RECORDS, high=100, integer=False),
         without_law={"spreads": AS_ALONE, "equal pairs": AS_OF_FEW},
     ),
     Case(
@@ -390,14 +392,14 @@ CASES: Final[tuple[Case, ...]] = (
         query=ONE,
         tables=(REPEATED_COLUMNS[0], REPEATED_COLUMNS[1]),
         parts=(
-            secret_pairing(4 * MANY),
+            secret_pairing(4 * RECORDS),
             exponential("spreads", epsilon=SPREADING, candidates=SPREADS**2),
             cube("equal pairs", size=2, moves=1, epsilon=VERIFYING, usual=USUAL),
         ),
         usual=USUAL,
         rho=SPREADING**2 / 8 + VERIFYING**2 / 2,
         is_public=_is_public,
-        blank=_beside([[3.0, 3.0]] * (4 * MANY), high=100, integer=False),
+        blank=_beside([[3.0, 3.0]] * (4 * RECORDS), high=100, integer=False),
         without_law={"spreads": AS_ALONE, "equal pairs": AS_OF_FEW},
     ),
     Case(
@@ -405,14 +407,14 @@ CASES: Final[tuple[Case, ...]] = (
         query=POOLED,
         tables=(REPEATED_COLUMNS[0], REPEATED_COLUMNS[1]),
         parts=(
-            secret_pairing(4 * MANY),
+            secret_pairing(4 * RECORDS),
             exponential("spreads", epsilon=SPREADING, candidates=SPREADS),
             cube("equal pairs", size=1, moves=1, epsilon=VERIFYING, usual=USUAL),
         ),
         usual=USUAL,
         rho=SPREADING**2 / 8 + VERIFYING**2 / 2,
         is_public=_is_public,
-        blank=_beside([[3.0, 3.0]] * (4 * MANY), high=100, integer=False),
+        blank=_beside([[3.0, 3.0]] * (4 * RECORDS), high=100, integer=False),
         without_law={"spreads": AS_ALONE, "equal pairs": AS_OF_FEW},
     ),
     Case(
@@ -421,7 +423,7 @@ CASES: Final[tuple[Case, ...]] = (
         varies=True,  # how many locations there are follows from the released spread
         tables=(REPEATED[0], REPEATED[1]),
         parts=(
-            secret_pairing(MANY),
+            secret_pairing(RECORDS),
             exponential("spreads", epsilon=SPREADING, candidates=SPREADS),
             cube("equal pairs", size=1, moves=1, epsilon=2 * VERIFYING, usual=USUAL),
             exponential("locations", epsilon=SPREADING, candidates=UPPER_LOCATIONS),
@@ -429,17 +431,17 @@ CASES: Final[tuple[Case, ...]] = (
         usual=USUAL,
         rho=SPREADING**2 / 4 + (2 * VERIFYING) ** 2 / 2,
         is_public=_is_public,
-        blank=_beside([3.0] * MANY, high=100, integer=False),
+        blank=_beside([3.0] * RECORDS, high=100, integer=False),
         without_law={"spreads": AS_ALONE, "equal pairs": AS_OF_FEW, "locations": AS_ALONE},
     ),
     Case(
         name="spreads, equal pairs not verified",
         query=replace(ONE, verify=False),
         tables=(REPEATED[0], REPEATED[1]),
-        parts=(secret_pairing(MANY), exponential("spreads", epsilon=1, candidates=SPREADS)),
+        parts=(secret_pairing(RECORDS), exponential("spreads", epsilon=1, candidates=SPREADS)),
         rho=Fraction(1, 8),
         is_public=_is_public,
-        blank=_beside([3.0] * MANY, high=100, integer=False),
+        blank=_beside([3.0] * RECORDS, high=100, integer=False),
         without_law={"spreads": AS_ALONE},
     ),
     Case(

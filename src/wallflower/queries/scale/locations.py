@@ -21,7 +21,9 @@ from wallflower.neighbours.spreads import Floats, Ints, quantile_errors
 
 CELLS: Final = 2**15
 PARTS: Final = 4  # cells in a spread
-SURE: Final = 30.0  # candidates whose error is this many times 2/ε have a chance below e^-30 each, beside the best
+MAX_ERROR_SCALES: Final = (
+    30.0  # candidates whose error is this many times 2/ε have a chance below e^-30 each, beside the best
+)
 HALF: Final = Fraction(1, 2)
 
 
@@ -57,7 +59,7 @@ class Cells:
         return np.bincount(self.places(values), minlength=self.size)
 
     def errors(self, found: Ints) -> Ints:
-        """By how many records each cell misses the median, of so many in each.  (M)
+        """Return by how many records each cell misses the median, of the number in each.  (M)
 
         >>> Cells(0.0, 1.0, 4).errors(np.array([1, 2, 0, 1])).tolist()
         [1, 0, 1, 1]
@@ -85,4 +87,4 @@ class CellCounts:
 
 def error_limit(columns: int, epsilon: Fraction) -> int:
     """Errors beyond this count as this: cells that have it are chosen less than once in e^30 times, all together."""
-    return math.ceil(2 * (SURE + columns * math.log(CELLS)) / float(epsilon))
+    return math.ceil(2 * (MAX_ERROR_SCALES + columns * math.log(CELLS)) / float(epsilon))

@@ -43,7 +43,7 @@ from wallflower.queries.subspaces.choice import Draws, parts
 from wallflower.queries.subspaces.exact import scores
 
 TRIALS, QUICK_TRIALS = 20_000, 2_000
-FAR: Final = 1000.0
+FAR_DISTANCE: Final = 1000.0
 PURE, APPROXIMATE, CONCENTRATED = Loss("1"), Loss("1", delta="1/100"), Loss.zcdp("1/2")
 COLUMNS: Final = 21
 
@@ -60,32 +60,47 @@ class Pair:
 
 def _turned_pair(copies: int) -> Pair:
     """From a tie, the mass of one half of the columns rises by 2 and that of the other half falls by 2."""
-    rest = [(0.0, FAR), (FAR, 0.0), (3 * FAR, 3 * FAR), (4 * FAR, 3 * FAR)]
+    rest = [
+        (0.0, FAR_DISTANCE),
+        (FAR_DISTANCE, 0.0),
+        (3 * FAR_DISTANCE, 3 * FAR_DISTANCE),
+        (4 * FAR_DISTANCE, 3 * FAR_DISTANCE),
+    ]
     tables = ([(left,) * copies + (right,) * copies for left, right in [mover, *rest]] for mover in _MOVERS)
     return Pair(first=next(tables), second=next(tables), falling=frozenset(range(copies, 2 * copies)))
 
 
-_MOVERS: Final = ((0.5, 2 * FAR), (2 * FAR, 0.5))
+_MOVERS: Final = ((0.5, 2 * FAR_DISTANCE), (2 * FAR_DISTANCE, 0.5))
 _ENDS: Final = [(-1.0,) * COLUMNS, (1.0,) * COLUMNS]
 TURNED, TURNED_TWICE = _turned_pair(1), _turned_pair(2)
 HUB: Final = Pair(  # between two others it carries them both: 2k + 1 outliers at k = 1, in all columns but one
-    first=[(FAR, *(0.0,) * (COLUMNS - 1)), *_ENDS],
-    second=[(0.0, *(FAR,) * (COLUMNS - 1)), *_ENDS],
+    first=[(FAR_DISTANCE, *(0.0,) * (COLUMNS - 1)), *_ENDS],
+    second=[(0.0, *(FAR_DISTANCE,) * (COLUMNS - 1)), *_ENDS],
     falling=frozenset({0}),
 )
 TIED: Final = Pair(  # the same from a tie: in one column others stand apart, in the other together
-    first=[(FAR, 0.0), (-1.0, -1.0), (1.0, 1.0), *((4 * FAR, place * FAR) for place in (5, 6, 7))],
-    second=[(0.0, FAR), (-1.0, -1.0), (1.0, 1.0), *((4 * FAR, place * FAR) for place in (5, 6, 7))],
+    first=[
+        (FAR_DISTANCE, 0.0),
+        (-1.0, -1.0),
+        (1.0, 1.0),
+        *((4 * FAR_DISTANCE, place * FAR_DISTANCE) for place in (5, 6, 7)),
+    ],
+    second=[
+        (0.0, FAR_DISTANCE),
+        (-1.0, -1.0),
+        (1.0, 1.0),
+        *((4 * FAR_DISTANCE, place * FAR_DISTANCE) for place in (5, 6, 7)),
+    ],
     falling=frozenset({0}),
 )
-_BESIDE: Final = [(-1.0, -1.0), (1.0, 1.0), *((4 * FAR, place * FAR) for place in (5, 6, 7, 7))]
+_BESIDE: Final = [(-1.0, -1.0), (1.0, 1.0), *((4 * FAR_DISTANCE, place * FAR_DISTANCE) for place in (5, 6, 7, 7))]
 CORNERS: Final = World(tuple((float(x), float(y)) for x in (0, 1) for y in (0, 1, 2)), 4)
 LINE: Final = World(tuple((float(x), 0.0) for x in range(5)), 4)
 
 
 BOTH: Final = Pair(  # one column falls from a tie and its outliers go, in the other it is the reverse
-    first=[(FAR, 0.0), *_BESIDE],
-    second=[(0.0, FAR), *_BESIDE],
+    first=[(FAR_DISTANCE, 0.0), *_BESIDE],
+    second=[(0.0, FAR_DISTANCE), *_BESIDE],
     falling=frozenset({0}),
 )
 
@@ -250,7 +265,7 @@ def _sides(query: Subspaces, data: Points, noise: Noise) -> Any:
     return _side_of(query.answer(data, noise))
 
 
-_MANY: Final = {"x1": 3, "x2": 3}  # outliers: in the first table of BOTH there are 3 and 2, in the second 0 and 5
+_OUTLIERS: Final = {"x1": 3, "x2": 3}  # outliers: in the first table of BOTH there are 3 and 2, in the second 0 and 5
 
 
 def _query(loss: Loss, **details: Any) -> Subspaces:
@@ -470,7 +485,8 @@ ON_BOTH: Final = (_points(BOTH.first), _points(BOTH.second))
 ON_TIED: Final = (_points(TIED.first), _points(TIED.second))
 CONVERTED: Final = zcdp_of_epsilon(1.0, 0.01)
 ON_PLANES: Final = tuple(
-    _points([(first, 0.0, 0.0), *((k * FAR, k * FAR, 0.0) for k in range(1, 9))]) for first in (0.0, FAR)
+    _points([(first, 0.0, 0.0), *((k * FAR_DISTANCE, k * FAR_DISTANCE, 0.0) for k in range(1, 9))])
+    for first in (0.0, FAR_DISTANCE)
 )
 CONVERTED_HALF: Final = zcdp_of_epsilon(0.5, 0.005)
 CHOICES: Final = ("first", "second")
@@ -673,7 +689,7 @@ def _lead_side_of(found: Any) -> Any:
 
 def _side_of(found: Any) -> Any:
     """What is released, in order, and on which side of where the tables differ each count is."""
-    return tuple((str(item["columns"]), item["outliers"] >= _MANY[item["columns"][0]]) for item in found)
+    return tuple((str(item["columns"]), item["outliers"] >= _OUTLIERS[item["columns"][0]]) for item in found)
 
 
 ATTACKS: Final[dict[str, Attack]] = {

@@ -26,10 +26,12 @@ from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import Floats, Ints, as_matrix, build_tree, count_neighbours, squared_reach
 from wallflower.queries.subspaces.family import Subspace
 
-FEW: Final = 1500  # up to so many records all pairs are compared
+MAX_RECORDS_OF_ALL_PAIRS: Final = 1500  # records up to which all pairs are compared
 SOON: Final = 2**18  # so few distances are taken sooner than threads are started
 LEVELS: Final = 6  # how many beginnings are kept at most
-MANY: Final = 250_000  # from so many records on, one subspace at a time: each has work for all cores
+MIN_RECORDS_ONE_BY_ONE: Final = (
+    250_000  # records from which on one subspace is compared at a time: each has work for all cores
+)
 
 
 def scores(
@@ -76,7 +78,7 @@ def units(
                 f"family: {subspace!r} is not a set of places from 0 to {values.shape[1] - 1}; name each column once."
             )
     reaches = [squared_reach(radius, size, normalise=normalise) for size in sizes or map(len, family)]
-    engine = _by_pairs if len(values) <= FEW else _by_trees
+    engine = _by_pairs if len(values) <= MAX_RECORDS_OF_ALL_PAIRS else _by_trees
     return engine(values, family, reaches, neighbours, score)
 
 
@@ -84,7 +86,7 @@ def _by_trees(
     values: Floats, family: Sequence[Subspace], reaches: Sequence[float], neighbours: int, score: str
 ) -> Ints:
     found = np.zeros(len(family), dtype=np.int64)
-    workers = 1 if len(values) > MANY else _cores()
+    workers = 1 if len(values) > MIN_RECORDS_ONE_BY_ONE else _cores()
     with progress.steps("scoring subspaces", len(family)) as step, ThreadPoolExecutor(workers) as pool:
 
         def look(at: int) -> None:

@@ -25,7 +25,7 @@ from wallflower.data import Points
 from wallflower.neighbours.noisy_count import size_cap
 from wallflower.neighbours.radii import DEFAULT_RADII, middle_radius
 from wallflower.privacy import Loss
-from wallflower.queries.count.audit.at_radius import FAR, LINE, STAR
+from wallflower.queries.count.audit.at_radius import FAR_DISTANCE, LINE, STAR
 from wallflower.queries.count.audit.by_group import KEEPING, TABLES, table_of
 from wallflower.queries.count.by_group import GroupCounts
 from wallflower.queries.count.count import Count, CountAnswer
@@ -56,8 +56,8 @@ def _count(loss: Loss = PURE, **details: Any) -> Count:
 
 
 # A record in the middle of two others is what makes them inliers.
-ON_STAR: Final = (_points([0.0, *STAR]), _points([-FAR, *STAR]))
-ON_LINE: Final = (_points([0.0, *LINE]), _points([-FAR, *LINE]))
+ON_STAR: Final = (_points([0.0, *STAR]), _points([-FAR_DISTANCE, *STAR]))
+ON_LINE: Final = (_points([0.0, *LINE]), _points([-FAR_DISTANCE, *LINE]))
 CHANGED_WARD: Final = (table_of(TABLES[0]), table_of(TABLES[1]))
 KEPT_WARD: Final = (table_of(KEEPING[0]), table_of(KEEPING[1]))
 # The only record of a ward, which nobody is in without it.
@@ -68,12 +68,21 @@ EMPTIED_WARD: Final = tuple(
 CROWDED: Final = (_points([0.0] * 5 + [9.0, 20.0]), _points([0.0] * 4 + [30.0, 9.0, 20.0]))
 CROWDED_STEPS: Final = 5 * 128
 OTHERS: Final = [100.0 * place for place in range(15)]
-APART: Final = (_points([0.0, *OTHERS]), _points([-FAR, *OTHERS]))
+APART: Final = (_points([0.0, *OTHERS]), _points([-FAR_DISTANCE, *OTHERS]))
 COUNT: Final = ("count",)
 # Three records in one place are near each other at every radius, until one moves away: then all three are outliers.
 # Three others have company from a radius of 3.8 on, so that there the curve falls by as much.
-BESIDE_THREE: Final = [0.0, 0.0, FAR, FAR, FAR + 3.8, 2 * FAR, 3 * FAR, 4 * FAR]
-AT_RADII: Final = (_points([0.0, *BESIDE_THREE]), _points([9 * FAR, *BESIDE_THREE]))
+BESIDE_THREE: Final = [
+    0.0,
+    0.0,
+    FAR_DISTANCE,
+    FAR_DISTANCE,
+    FAR_DISTANCE + 3.8,
+    2 * FAR_DISTANCE,
+    3 * FAR_DISTANCE,
+    4 * FAR_DISTANCE,
+]
+AT_RADII: Final = (_points([0.0, *BESIDE_THREE]), _points([9 * FAR_DISTANCE, *BESIDE_THREE]))
 
 
 def _group(ward: str, moves: int = GROUP_MOVES) -> tuple[Part, Part]:

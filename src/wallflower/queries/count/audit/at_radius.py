@@ -48,11 +48,11 @@ from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, sweep, window
 from wallflower.schema.columns import float_array, text_array
 
-FAR: Final = 1000.0
+FAR_DISTANCE: Final = 1000.0
 
 # Neighbouring tables that one record tells apart as far as it can; some sure outliers and a sure cluster keep the
 # counts away from 0 and N, where clamping would hide the difference.
-_APART, _TOGETHER = (FAR, 2 * FAR), (4 * FAR,) * 4
+_APART, _TOGETHER = (FAR_DISTANCE, 2 * FAR_DISTANCE), (4 * FAR_DISTANCE,) * 4
 LINE: Final = [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0, *_APART, *_TOGETHER]  # 0 carries them all: 2k+1 at k=3
 STAR: Final = [-1.0, 1.0, *_APART, *_TOGETHER[:2]]  # E moves by slack + 1 at k=1
 PENTAGON: Final = [(0.999 * math.cos(0.4 * math.pi * i), 0.999 * math.sin(0.4 * math.pi * i)) for i in range(5)]
@@ -65,8 +65,8 @@ HEXAGON: Final = [
     *[(0.900707975474482, 0.5884240744118252), (-0.5025163864955259, 0.7643825637604899)] * 5,
     *[(-1.356513089268007, -0.3628661362404154), (-0.8072854300704801, -1.666073325589985)] * 5,
     *[(0.5959389318995277, -1.8420318149386499), (1.449935634672009, -0.7147831149377445)] * 5,
-    *[(FAR * i, 0.0) for i in range(1, 9)],
-    *[(-FAR, 0.0)] * 8,
+    *[(FAR_DISTANCE * i, 0.0) for i in range(1, 9)],
+    *[(-FAR_DISTANCE, 0.0)] * 8,
 ]
 CIRCLE: Final = World(
     (
@@ -74,7 +74,7 @@ CIRCLE: Final = World(
         (1.254983351895187, 0.6094291294493848),
         (-0.033679449989123755, -0.6430804714512026),
         (2.4976306472479544, -1.6558252126919273),
-        (FAR, FAR),
+        (FAR_DISTANCE, FAR_DISTANCE),
     ),
     5,
 )
@@ -113,7 +113,7 @@ def attack(mechanism: str, quick: bool) -> Iterator[Finding]:
 
 
 def broken_laws() -> Iterator[Finding]:
-    first, second = _broken_by_value([0.5, *CROWD]), _broken_by_value([FAR, *CROWD])
+    first, second = _broken_by_value([0.5, *CROWD]), _broken_by_value([FAR_DISTANCE, *CROWD])
     yield audit_law(first, second, claimed=PURE, name="broken: leaves out itself by value", expected=True)
     asked, name = SOUND[ROUNDED][0], "broken: 5k + 1 in spite of rounding"
     first, second = (_broken_strict(asked, each) for each in _ON_HEXAGON)
@@ -133,10 +133,10 @@ def _points(records: Any) -> Points:
     return Points.from_array(values[:, None] if values.ndim == 1 else values, name="made-up")
 
 
-_ON_STAR: Final = [0.0, *STAR], [-FAR, *STAR]
-_ON_LINE: Final = [0.0, *LINE], [-FAR, *LINE]
-_ON_DISC: Final = [(0.0, 0.0), *DISC], [(-FAR, 0.0), *DISC]
-_ON_HEXAGON: Final = [(0.04671127270200095, -0.53882462558908), *HEXAGON], [(0.0, -FAR), *HEXAGON]
+_ON_STAR: Final = [0.0, *STAR], [-FAR_DISTANCE, *STAR]
+_ON_LINE: Final = [0.0, *LINE], [-FAR_DISTANCE, *LINE]
+_ON_DISC: Final = [(0.0, 0.0), *DISC], [(-FAR_DISTANCE, 0.0), *DISC]
+_ON_HEXAGON: Final = [(0.04671127270200095, -0.53882462558908), *HEXAGON], [(0.0, -FAR_DISTANCE), *HEXAGON]
 SOUND: Final[dict[str, tuple[RadiusCount[Counted], Any, Any]]] = {
     "extension, pure": (_extension(1, PURE), *_ON_STAR),
     "extension, pure, contested": (_extension(1, PURE), *_ON_DISC),

@@ -33,7 +33,7 @@ from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.count.at_radius import OneSidedCount
 from wallflower.queries.count.at_share import CountAtShare
-from wallflower.queries.count.audit.at_radius import FAR
+from wallflower.queries.count.audit.at_radius import FAR_DISTANCE
 from wallflower.queries.count.audit.at_radius import STAR as LONELY
 from wallflower.queries.count.two_sided import TwoSidedCount
 
@@ -43,7 +43,7 @@ STAR: Final = World(((-1.0,), (0.0,), (1.0,), (9.0,)), 7)
 CALM: Final = World(((0.0,), (9.0,)), 6)
 # Tables between which one record moves the crowding, and the count, as far as any known to us
 CROWDING: Final = ([-1.0] * 4 + [1.0] * 2 + [9.0], [-1.0] * 3 + [1.0] * 3 + [9.0])
-COUNTED: Final = ([0.0, *LONELY], [-FAR, *LONELY])
+COUNTED: Final = ([0.0, *LONELY], [-FAR_DISTANCE, *LONELY])
 
 
 def cap_findings() -> Iterator[Finding]:

@@ -28,12 +28,12 @@ from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.lower import certify_lower, lower_count
 from wallflower.queries.count.two_sided import TwoSidedCount, TwoSidedCounted
 
-SENSITIVITY, FAR = 2, 1000.0
+SENSITIVITY, FAR_DISTANCE = 2, 1000.0
 LOSSES: Final = (Loss("1"), Loss.zcdp("1/2"))
 
 # One record in the middle of two turns both into inliers; without it they are a clique that counts as one outlier.
-STAR: Final = [-1.0, 1.0, FAR, 2 * FAR, 4 * FAR, 4 * FAR]
-TABLES: Final = ([0.0, *STAR], [-FAR, *STAR])
+STAR: Final = [-1.0, 1.0, FAR_DISTANCE, 2 * FAR_DISTANCE, 4 * FAR_DISTANCE, 4 * FAR_DISTANCE]
+TABLES: Final = ([0.0, *STAR], [-FAR_DISTANCE, *STAR])
 
 PATH: Final = World(tuple((float(x),) for x in range(6)), 4)
 CROSS: Final = World(((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)), 4)

@@ -54,7 +54,7 @@ def _points(records: tuple[tuple[int, float], ...]) -> Points:
 
 CROWD: Final = Pair(3, ((0, 5.0), *((1, 5.0),) * 8), (1, 5.0))  # contexts with value 1 outweigh all others, and gain
 HALVES: Final = Pair(2, ((0, 5.0), (1, 5.0)), (1, 5.0))  # of two contexts the larger gains
-MANY: Final = Pair(2, ((0, 5.0), *((1, 5.0),) * 8), (1, 5.0))  # the same, and it outweighs the smaller
+OUTWEIGHING_PAIR: Final = Pair(2, ((0, 5.0), *((1, 5.0),) * 8), (1, 5.0))  # the same, and it outweighs the smaller
 EMPTY: Final = Pair(2, ((0, 5.0),), (1, 5.0))  # nobody has value 1; then one has
 APART: Final = Pair(  # a near record that joins raises the context {0, 1}, which is small, and lowers {0, 1, 2}
     3, ((0, 5.0), *((1, 0.0),) * 3, *((2, 5.0),) * 6), (1, 5.0)
@@ -64,7 +64,7 @@ CLOSE: Final = Pair(  # a near record that joins raises {0, 1}, which is likelie
 )
 LAST: Final = Pair(2, ((0, 5.0), *((1, 5.0),) * 3), (0, 5.0))  # in {0} nobody is near; then one is
 LONE: Final = Pair(2, ((0, 5.0), *((1, 5.0),) * 6), (0, 5.0))  # the same: {0} gains a record, and both margins fall
-FAR: Final = Pair(2, ((0, 9.0), *((1, 1.0), (1, 1.5), (1, 2.0)) * 4), (1, 1e5))
+FAR_PAIR: Final = Pair(2, ((0, 9.0), *((1, 1.0), (1, 1.5), (1, 2.0)) * 4), (1, 1e5))
 TIED: Final = Pair(3, ((0, 5.0), (1, 5.0), (2, 5.0)), (1, 5.0))
 
 
@@ -232,7 +232,7 @@ CASES: Final[tuple[Case, ...]] = (
     _case("ocdp, overlap", CROWD, ONE, _free_choices(1, 4), **OUTPUT_CONSTRAINED, utility="overlap", near="010"),
     _case(
         "ocdp, uniform",
-        MANY,
+        OUTWEIGHING_PAIR,
         ONE,
         (even_choice("first", candidates=2), even_choice("second", candidates=1), *_free_choices(1, 2)),
         **OUTPUT_CONSTRAINED,

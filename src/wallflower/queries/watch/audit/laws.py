@@ -27,7 +27,7 @@ from wallflower.queries.watch.detectors.sparse import draw_geometric
 Stream = tuple[float, ...]  # distances, in moves
 
 THRESHOLD: Final = 2  # moves
-COLUMNS: Final = 16  # so many moves are within reach
+COLUMNS: Final = 16  # all moves are within reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def _gaussian(loss: Loss, **details: Any) -> Watch:
     return watch_for(loss, threshold=8.0, level=level, **details)
 
 
-FAR: Final = (2, 3, 4, 5, 6)
+FAR_MOVES: Final = (2, 3, 4, 5, 6)
 NEAR: Final = (6.0, 6.25, 6.5, 6.75, 7.0, 7.25)
 
 
@@ -230,7 +230,7 @@ GAUSSIANS: Final = {
 
 
 def _gaussian_laws(
-    query: Watch, places: tuple[float, ...] = FAR, share: Fraction = Fraction(1)
+    query: Watch, places: tuple[float, ...] = FAR_MOVES, share: Fraction = Fraction(1)
 ) -> Iterator[tuple[Law, Law]]:
     """Streams that are so far below the threshold that a flag tells more than any number near to it would."""
     for place in places:

@@ -28,7 +28,7 @@ Odds = list[Floats]  # P(none), P(far), P(near), one for each value of the secre
 Side = tuple[Floats, list[Odds]]  # the law of a secret, and the odds of each observation under it
 
 NEVER: Final[Chances] = (np.zeros(1), np.ones(1))
-REACH: Final = 45  # scales beyond which a secret is left out: less than 1e-19
+REACH: Final = 45  # scales beyond which a secret is omitted: less than 1e-19
 
 
 def law(detector: Any, stream: Sequence[int], *, only: Flags | None = None) -> dict[Flags, float]:

@@ -17,8 +17,8 @@ from wallflower.queries.watch.seasons.estimates import CHANGE_STEPS, POOLED_SHAR
 
 CLAIMED: Final = Loss("1")
 TOP: Final = CHANGE_STEPS
-FAR: Final = TOP // 4
-AMOUNTS: Final = (0, FAR // 2, TOP)
+FAR_STEPS: Final = TOP // 4
+AMOUNTS: Final = (0, FAR_STEPS // 2, TOP)
 PLACES: Final = np.array([0, 1])
 MIDDLE: Final = np.full((2, 2), TOP // 2)
 FLOOR: Final = np.zeros((2, 2), dtype=np.int64)
@@ -27,10 +27,10 @@ PLENTY: Final = Fraction(10**6)  # at such a loss nothing is shrunk
 Part = Callable[[Pool, Fraction, Noise], Floats]
 PARTS: Final[dict[str, Part]] = {
     "rough": lambda pool, epsilon, noise: pool.rough_centres(epsilon, noise),
-    "centre": lambda pool, epsilon, noise: pool.centres(MIDDLE, 1.0, FAR, epsilon, noise),
-    "spread": lambda pool, epsilon, noise: pool.spreads(FLOOR, 1.0, FAR, epsilon, noise),
+    "centre": lambda pool, epsilon, noise: pool.centres(MIDDLE, 1.0, FAR_STEPS, epsilon, noise),
+    "spread": lambda pool, epsilon, noise: pool.spreads(FLOOR, 1.0, FAR_STEPS, epsilon, noise),
 }
-LIMITS: Final = {"rough": (0, TOP), "centre": (TOP // 2 - FAR, TOP // 2 + FAR), "spread": (0, FAR)}
+LIMITS: Final = {"rough": (0, TOP), "centre": (TOP // 2 - FAR_STEPS, TOP // 2 + FAR_STEPS), "spread": (0, FAR_STEPS)}
 
 
 def pool_of(entries: tuple[int, ...], form: type[Pool] = Pool) -> Pool:
@@ -40,7 +40,7 @@ def pool_of(entries: tuple[int, ...], form: type[Pool] = Pool) -> Pool:
 
 
 class WholePrice(Pool):
-    """Broken: the sum over all columns is taken for nothing, and every cell has the whole loss."""
+    """Broken: the sum over all columns is taken at no cost, and every cell has the whole loss."""
 
     def means(
         self, amounts: Sequence[Ints] | Ints, reach: int, epsilon: Fraction, noise: Noise, deviation: float = 0.0
@@ -53,7 +53,7 @@ def attack_pool() -> Iterator[Finding]:
         yield _audit_price(f"pool: {name}, a cell and the whole", name)
         yield audit_exact(partial(_quiet, name), partial(_plain, name), _worlds(), name=f"pool: {name}, plainly")
     yield _width("pool: width, what one entry moves a score by", 1)
-    yield _audit_price("broken: pool, the whole for nothing", "rough", WholePrice, expected=True)
+    yield _audit_price("broken: pool, the whole at no cost", "rough", WholePrice, expected=True)
     yield _width("broken: pool, a count for a score of quarters", QUARTERS, expected=True)
 
 

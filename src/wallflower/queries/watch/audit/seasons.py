@@ -31,15 +31,15 @@ TOP: Final = CHANGE_STEPS
 PLACES: Final = np.array([0, 1, 0, 1])
 AT: Final = np.array([0, 0])
 MIDDLE: Final = np.array([TOP // 2, TOP // 2])  # from where an entry goes as far both ways
-FAR: Final = TOP // 4
+FAR_STEPS: Final = TOP // 4
 WIDTHS: Final = (0, 1, 40, TOP)  # distances of the tiny histories that the width is chosen of
 
 Part = Callable[[Cells, Fraction, Noise], Floats]
 
 PARTS: Final[dict[str, Part]] = {
     "rough": lambda cells, epsilon, noise: cells.rough_centres(epsilon, noise),
-    "centre": lambda cells, epsilon, noise: cells.centres(MIDDLE, 1.0, FAR, epsilon, noise),
-    "spread": lambda cells, epsilon, noise: cells.spreads(AT, 1.0, FAR, epsilon, noise),
+    "centre": lambda cells, epsilon, noise: cells.centres(MIDDLE, 1.0, FAR_STEPS, epsilon, noise),
+    "spread": lambda cells, epsilon, noise: cells.spreads(AT, 1.0, FAR_STEPS, epsilon, noise),
 }
 
 
@@ -179,7 +179,7 @@ def _broken_parts() -> Iterator[Finding]:
 
 
 def _histories() -> Iterator[tuple[int, ...]]:
-    return product((0, FAR // 2, TOP), repeat=4)
+    return product((0, FAR_STEPS // 2, TOP), repeat=4)
 
 
 def _quiet(part: Part, entries: tuple[int, ...]) -> list[float]:
@@ -188,7 +188,9 @@ def _quiet(part: Part, entries: tuple[int, ...]) -> list[float]:
 
 
 def _plain(name: str, entries: tuple[int, ...]) -> list[float]:
-    low, high = {"rough": (0, TOP), "centre": (TOP // 2 - FAR, TOP // 2 + FAR), "spread": (0, FAR)}[name]
+    low, high = {"rough": (0, TOP), "centre": (TOP // 2 - FAR_STEPS, TOP // 2 + FAR_STEPS), "spread": (0, FAR_STEPS)}[
+        name
+    ]
     own = [[min(max(entries[at], low), high) for at in np.flatnonzero(phase == PLACES)] for phase in (0, 1)]
     means = [sum(each) / len(each) for each in own]
     return [round(max(mean / 0.7979, 0.5) if name == "spread" else mean, 6) for mean in means]
@@ -203,7 +205,7 @@ def _sensitivity(name: str, form: Callable[[Cells], Cells] = lambda cells: cells
     """The most that one entry moves the sums of all phases together, beside what their noise hides."""
     worst, claimed = 0.0, 0.0
     for entries in _histories():
-        for changed in (0, FAR // 2, TOP):
+        for changed in (0, FAR_STEPS // 2, TOP):
             script = ScriptedNoise()
             pair = [form(cells_of(*each)) for each in (entries, (changed, *entries[1:]))]
             sums = [cells.rough_centres(Fraction(1), script) * count_in_phase(cells) for cells in pair]
@@ -220,7 +222,7 @@ def _sensitivity(name: str, form: Callable[[Cells], Cells] = lambda cells: cells
     )
 
 
-# What is learnt anew
+# Re-estimation
 
 
 class EverLonger(Relearning):

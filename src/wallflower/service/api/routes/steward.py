@@ -29,10 +29,10 @@ _ACCESS: Final = "/datasets/{dataset}/access"
 
 
 @ROUTER.post("/datasets", status_code=201, tags=["data sets"], responses=problem_docs(403, 409))
-def register(body: NewDataset, caller: Steward, core: TheCore) -> models.Dataset:
+def register(body: NewDataset, caller: Steward, core: TheCore) -> models.RegisteredDataset:
     """Register a data set: a file or a folder under a root of the service, or a stream."""
     name = core.register(caller, body.name, **body.register_arguments())
-    return models.Dataset.of(core.dataset(caller, name))
+    return models.RegisteredDataset.of(core.dataset(caller, name), notices=core.repeat_notices(name))
 
 
 @ROUTER.delete("/datasets/{dataset}", tags=["data sets"], responses=problem_docs(403, 404, 409))
