@@ -17,14 +17,18 @@ import pytest
 import wallflower as wf
 from above import Above
 from ranking import Ranking
+from wallflower.data import load
 from wallflower.dataset import Dataset
 from wallflower.errors import BudgetExhausted, DataError, KeyConflict, NotUseful, ParameterError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Exact, Kind, Loss, Neighbours
 from wallflower.query import Quality
 from wallflower.release import Release, default_analyst, release
+from wallflower.release.answer import citation
 from wallflower.release.guarantee import Guarantee, certainty
 from wallflower.release.text import readable
+from wallflower.schema import Column, Person, Schema
+from wallflower.units import Protection
 
 ROWS = np.column_stack([np.arange(40.0), np.arange(40.0)[::-1]])
 
@@ -213,6 +217,71 @@ def test_every_guarantee_has_words_and_survives_json(loss: Loss, words: str) -> 
     assert words in promise.text
     assert Guarantee.from_json(json.loads(json.dumps(promise.to_json()))) == promise
     assert (promise.kind, promise.adjacency) == (loss.kind, loss.neighbours)
+
+
+@pytest.mark.parametrize(
+    ("booked", "protection", "first", "more"),
+    [
+        (Loss("0.5"), Protection(person="who"), "ε = 0.5: with any one person (all rows with the same who) repl", ""),
+        (
+            Loss("1.5"),
+            Protection(person="who", units_per_person=3),
+            "ε = 1.5: with any one person (all rows with the same who, of which at most 3 are kept) repl",
+            "it is ε = 0.5.",
+        ),
+        (
+            Loss("0.5", neighbours=Neighbours.ADD_REMOVE),
+            Protection(person="who", unit="membership"),
+            "ε = 0.5: with any one person (all rows with the same who) added or removed",
+            "",
+        ),
+    ],
+)
+def test_a_guarantee_names_the_person_and_what_is_booked_for_them(
+    booked: Loss, protection: Protection, first: str, more: str
+) -> None:
+    promise = Guarantee(Loss("0.5", neighbours=booked.neighbours), booked=booked, protection=protection)
+    assert promise.text.startswith(f"Differential privacy with {first}")
+    assert f"a factor of at most {math.ceil(math.exp(booked.amount) * 100) / 100:g}." in promise.text
+    assert promise.text.endswith(more)
+    assert ("one record" in promise.text) is bool(more)
+    assert promise.person_loss == booked
+    assert Guarantee.from_json(json.loads(json.dumps(promise.to_json()))) == promise
+
+
+def test_an_output_constrained_guarantee_does_not_claim_the_rows_of_a_person() -> None:
+    loss = Loss("1", kind=Kind.OUTPUT_CONSTRAINED, neighbours=Neighbours.ADD_REMOVE)
+    several = Guarantee(loss, protection=Protection(person="who", units_per_person=3))
+    assert several.person_loss is None
+    assert "any one person" not in several.text
+    assert "a person with several rows is not covered" in several.text
+    single = Guarantee(loss, protection=Protection(person="who"))
+    assert "any one person (all rows with the same who)" in single.text
+
+
+@pytest.mark.parametrize(("unit", "times"), [({"rollup": {"pulse": "max"}}, 1), ({"max_rows": 3}, 3)])
+def test_a_release_states_what_a_person_loses(ledger: Ledger, unit: dict[str, Any], times: int) -> None:
+    rows = pa.table({"who": [f"p{row % 10}" for row in range(60)], "pulse": [float(row) for row in range(60)]})
+    facts = Schema(columns=(Column("pulse", low=0, high=60),), person=Person(id="who", **unit), name="visits")
+    ledger.grant("visits", Loss("10"), by="sue")
+    visits = Dataset(load(rows, schema=facts), ledger, "ana", (Above,))
+    plan = visits.plan.above(bar=9.5, epsilon="0.5")
+    assert plan.booked == Loss(Fraction(times, 2))
+    assert wf.query.Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+    expected = "ε = 0.5 per person" if times == 1 else "ε = 0.5 per record, booked as ε = 1.5 per person"
+    assert plan.cost_text == expected
+    assert expected in str(plan)
+    assert ledger.account("visits").spent.epsilon == 0
+    made = visits.above(bar=9.5, epsilon="0.5")
+    assert made.booked == made.guarantee.booked == Loss(Fraction(times, 2))
+    assert "one person (all rows with the same who" in made.guarantee.text
+    assert certainty(made.booked) is not None
+    assert str(certainty(made.booked)) in made.price
+    assert Release.from_dict(json.loads(made.to_json())).guarantee == made.guarantee
+    assert f"{made.loss_text}." in citation(made, publisher="", link="")
+    assert made.loss_text == f"{made.booked} per person"
+    with pytest.raises(BudgetExhausted, match="all rows with the same who"):
+        visits.above(bar=9.5, epsilon="100")
 
 
 def test_the_analyst_is_the_variable_or_the_user(monkeypatch: Any) -> None:

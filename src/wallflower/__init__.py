@@ -24,7 +24,7 @@ from wallflower.queries.watch.baseline import Baseline
 from wallflower.release import Release, release
 from wallflower.release.answer import compare
 from wallflower.remote import connect
-from wallflower.schema import Person
+from wallflower.schema import Join, Person
 from wallflower.streams import watching
 from wallflower.streams.fleet import fleet
 from wallflower.units import Protection
@@ -45,6 +45,7 @@ __all__ = [
     "Detector",
     "Explain",
     "Flags",
+    "Join",
     "Ledger",
     "Loss",
     "Person",

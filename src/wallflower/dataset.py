@@ -26,7 +26,7 @@ from wallflower.query import A, Plan, Query
 from wallflower.query.parameter import Question, answer_type, describe, fill, find, resolve_releases, signature
 from wallflower.release import Release, check_shared_records, default_analyst, pay, plan_for, quote
 from wallflower.release.inputs import Records, project
-from wallflower.schema import Person, WayToRead, take_schema
+from wallflower.schema import Join, Person, WayToRead, take_schema
 
 if TYPE_CHECKING:
     from wallflower.verbs import Plans, Questions
@@ -175,6 +175,7 @@ def open_dataset(
     analyst: str | None = None,
     engine: str | Engine | None = None,
     person: Person | Mapping[str, Any] | None = None,
+    join: Join | Mapping[str, Any] | None = None,
     **written: Unpack[WayToRead],
 ) -> Dataset:
     """Open a data set to ask questions of it.
@@ -189,12 +190,16 @@ def open_dataset(
     engine   where the records are kept: "memory", or "tiles", on disk and seen part by part; default: in memory, if a
              table in Parquet fits $WALLFLOWER_MEMORY by its metadata
     person   who the rows belong to, where a person has several: a Person, or what `[person]` of a schema holds
+    join     a second table with one row per person: a Join, or what `[join]` of a schema holds
     written  how a file is written, as to `load`: `separator`, `encoding`, `decimal`, `thousands`, `sheet`, and
              `without` which columns
     """
     if person is not None:
         facts = Schema() if schema is None else take_schema(schema)
         schema = replace(facts, person=person if isinstance(person, Person) else Person.from_json(person))
+    if join is not None:
+        facts = Schema() if schema is None else take_schema(schema)
+        schema = replace(facts, join=join if isinstance(join, Join) else Join.from_json(join))
     said = {"source": source, "schema": schema, "dataset": name, "ledger": ledger, "engine": engine, **written}
     told = resolve_source(said, lambda facts: take_schema(facts).name)
     ways: Any = {way: told[way] for way in WAYS if way in told}

@@ -90,6 +90,7 @@ class RemoteQuote:
     left      what you may still spend
     protects  whom the account protects, in words
     refusal   why it would be refused, if it would be
+    text      the cost in words: stated and booked
     """
 
     stated: Loss
@@ -99,6 +100,7 @@ class RemoteQuote:
     left: Loss
     protects: str
     refusal: PrivacyError | None
+    text: str = ""
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> RemoteQuote:
@@ -111,6 +113,7 @@ class RemoteQuote:
             left=Loss.from_json(told["left"]),
             protects=told["protects"],
             refusal=None if obstacle is None else error_of(obstacle),
+            text=told.get("text", ""),
         )
 
     def lines(self) -> list[tuple[str, str]]:

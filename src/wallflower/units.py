@@ -23,7 +23,7 @@ Basis = Literal["record", "membership", "entry", "window", "person"]
 
 RHO_GRID: Final = 10**24
 DELTA_GRID: Final = 10**40
-_MOST: Final = 10**9
+MAX_COUNT: Final = 10**9
 
 UNITS_OF_ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "people": ("record", "membership"),
@@ -142,6 +142,72 @@ class Protection:
             n=self.units_per_person,
         )
 
+    @property
+    def unit_noun(self) -> Message:
+        """Return the word for whom the account protects, as in "ε = 1.5 per person".
+
+        >>> Protection(person="patient_no", units_per_person=3).unit_noun
+        'person'
+        """
+        if self.person is not None or self.units_per_person > 1 or self.unit == "person":
+            return t("person")
+        match self.unit:
+            case "window":
+                return t("window of {window} observations", window=self.window)
+            case "entry":
+                return t("entry")
+            case _:
+                return t("record")
+
+    @property
+    def booking_text(self) -> Message | None:
+        """Return how a cost per record is booked, by example; None where it is booked as it is stated.
+
+        >>> Protection(person="patient_no", units_per_person=3).booking_text
+        'a cost of ε = 0.5 per record is booked as ε = 1.5 per person'
+        """
+        if self.rows != "people" or self.units_per_person == 1:
+            return None
+        example = Fraction(1, 2)
+        return t(
+            "a cost of ε = {stated} per record is booked as ε = {booked} per person",
+            stated=example,
+            booked=example * self.units_per_person,
+        )
+
+    @property
+    def person_change(self) -> Message | None:
+        """Return the change of a person's rows that is hidden; None where rows are not brought together.  (Y1) (Y2)
+
+        >>> Protection(person="patient_no").person_change
+        'any one person (all rows with the same patient_no) replaced by any other (the number of people is public)'
+        """
+        if self.person is None:
+            return None
+        match self.unit, self.units_per_person:
+            case "membership", 1:
+                return t("any one person (all rows with the same {column}) added or removed", column=self.person)
+            case "membership", most:
+                return t(
+                    "any one person (all rows with the same {column}, of which at most {n:,} are kept) added or "
+                    "removed",
+                    column=self.person,
+                    n=most,
+                )
+            case _, 1:
+                return t(
+                    "any one person (all rows with the same {column}) replaced by any other (the number of people is "
+                    "public)",
+                    column=self.person,
+                )
+            case _, most:
+                return t(
+                    "any one person (all rows with the same {column}, of which at most {n:,} are kept) replaced by "
+                    "any other with as many rows (the number of rows is public)",
+                    column=self.person,
+                    n=most,
+                )
+
     def text_but(self, public: Iterable[str]) -> Message:
         """Whom the account protects once queries have taken the cells of these columns for public.
 
@@ -170,8 +236,8 @@ class Protection:
 
 
 def _require_count(name: str, value: object) -> None:
-    if value is not None and (type(value) is not int or not 1 <= value <= _MOST):
-        raise ParameterError(f"{name}: {str(value)[:40]!r} is not a whole number from 1 to {_MOST:,}. Pass one.")
+    if value is not None and (type(value) is not int or not 1 <= value <= MAX_COUNT):
+        raise ParameterError(f"{name}: {str(value)[:40]!r} is not a whole number from 1 to {MAX_COUNT:,}. Pass one.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +329,43 @@ def price(claim: Claim, declared: Protection) -> Price:
         return _make_price(claim, grouped=own * declared.units_per_person, apart=1)
     grouped, apart = _factors(claim, declared)
     return _make_price(claim, grouped=Fraction(grouped * declared.units_per_person), apart=apart)
+
+
+_NOUNS: Final[Mapping[Neighbours, Message]] = {
+    Neighbours.REPLACE_ONE: t("record"),
+    Neighbours.ADD_REMOVE: t("record added or removed"),
+    Neighbours.ENTRY: t("entry"),
+    Neighbours.PERSON: t("person"),
+    Neighbours.WINDOW: t("window"),
+    Neighbours.READING: t("reading"),
+}
+
+
+def basis_noun(loss: Loss) -> Message:
+    """Return the word for what a query's own loss is about, as in "ε = 0.5 per record"."""
+    return _NOUNS[loss.neighbours]
+
+
+def cost_text(cost: Loss, booked: Loss | None, declared: Protection) -> Message:
+    """Return what a query costs: what it states and, where the account is charged something else, what is booked.
+
+    >>> cost_text(Loss("0.5"), Loss("1.5"), Protection(person="patient_no", units_per_person=3))
+    'ε = 0.5 per record, booked as ε = 1.5 per person'
+    >>> cost_text(Loss("0.5"), Loss("0.5"), Protection(person="patient_no"))
+    'ε = 0.5 per person'
+    """
+    is_same = booked is not None and (booked.amount, booked.delta, booked.kind) == (cost.amount, cost.delta, cost.kind)
+    if booked is None or (is_same and declared.person is None):
+        return cost.text
+    if is_same:
+        return t("{cost} per {unit}", cost=cost.text, unit=declared.unit_noun)
+    return t(
+        "{cost} per {basis}, booked as {booked} per {unit}",
+        cost=cost.text,
+        basis=basis_noun(cost),
+        booked=booked.text,
+        unit=declared.unit_noun,
+    )
 
 
 def _factors(claim: Claim, declared: Protection) -> tuple[int, int]:

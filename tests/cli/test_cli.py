@@ -103,6 +103,33 @@ def test_an_answer_is_a_table_otherwise(shell: Shell) -> None:
     assert not any(line.endswith(" ") for line in shell.out.splitlines())
 
 
+def test_what_will_be_booked_for_a_person_is_shown_before_it_is_paid(shell: Shell) -> None:
+    rows = "".join(f"p{row % 10},{row}\n" for row in range(60))
+    (shell.folder / "visits.csv").write_text(f"who,a\n{rows}")
+    person = '[person]\nid = "who"\nmax_rows = 3\n\n[columns.a]\nlow = 0\nhigh = 60\n'
+    (shell.folder / "visits.toml").write_text(person)
+    asked = ("above", "visits.csv", "--schema", "visits.toml", "--bar", "7", "--columns", "a", "--epsilon", "0.25")
+    expected = "ε = 0.25 per record, booked as ε = 0.75 per person"
+    assert shell("plan", *asked) == 0
+    assert expected in shell.out
+    assert shell(*asked, "--dry-run") == 0
+    assert expected in shell.out
+    assert "would cost ana ε=1/4 per record, booked as ε=3/4 per person" in " ".join(shell.out.split())
+    rehearsed = shell.json(*asked, "--dry-run")
+    assert rehearsed["booked"] == "ε=3/4"
+    assert rehearsed["plan"]["booked"]["amount"] == "3/4"
+    assert "one person (all rows with the same who" in rehearsed["cost"]["text"]
+    assert Ledger.open(shell.folder / "ledger.db").history(event="charge") == []
+    assert shell(*asked, "--force") == 0
+    assert "Differential privacy with ε = 0.75: with any one person (all rows with" in " ".join(shell.out.split())
+    assert shell("budget", "show", "visits") == 0
+    shown = " ".join(shell.out.split())
+    assert "ε=3/4" in shown
+    account = Ledger.open(shell.folder / "ledger.db").account("visits")
+    assert ("Booked", "a cost of ε = 0.5 per record is booked as ε = 1.5 per person") in account.lines()
+    assert shell.json("budget", "show", "visits")["person"] == "who"
+
+
 def test_an_answer_of_no_use_is_refused_and_sold_to_whoever_wants_it_anyway(shell: Shell) -> None:
     asked = ("above", "ward.csv", *ASK, "--epsilon", "0.001")
     assert shell(*asked) == 3

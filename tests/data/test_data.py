@@ -7,6 +7,7 @@ import sys
 import tomllib
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallflower.data import Column, Points, Schema, Table, describe, load
+from wallflower.data.scans import load_into
 from wallflower.errors import DataError, ParameterError, SourceError
 
 PATIENTS = pd.DataFrame(
@@ -368,3 +370,24 @@ def test_labels_that_are_not_listed_are_one_category_where_the_schema_names_it(t
 def test_other_and_public_belong_to_labels(wrong):
     with pytest.raises(ParameterError):
         Column("x", **wrong)
+
+
+@pytest.mark.parametrize("in_tiles", [False, True])
+def test_columns_called_as_identifiers_are_measured_only_if_somebody_asks(in_tiles: bool, tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_text("patient_no,age\n" + "".join(f"{900 + place},{place}\n" for place in range(8)))
+    described = Schema(columns=(Column("patient_no", low=0, high=2000), Column("age")))
+    table, stated = (
+        load_into(path, "tiles" if in_tiles else "memory", schema=facts) for facts in (Schema(), described)
+    )
+    for labels in (False, True):
+        assert table.points(labels=labels).columns == ("age",)
+        assert table.points(["patient_no", "age"], labels=labels).columns == ("patient_no", "age")
+        assert stated.points(labels=labels).columns == ("patient_no", "age")
+
+
+def test_a_table_of_identifiers_alone_needs_columns() -> None:
+    table = load(pa.table({"patient_no": [1.0, 2.0], "case id": [3.0, 4.0]}))
+    with pytest.raises(DataError, match="State `columns`"):
+        table.points()
+    assert table.points(["case id"]).columns == ("case id",)

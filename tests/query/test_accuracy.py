@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,13 @@ from wallflower.query.accuracy import (
     check_slack_size,
     compare_numbers,
     difference_tail,
-    is_identifier_like,
     label_noise,
     rank_highest,
     rate_groups,
     rate_number,
     show_chance,
 )
-from wallflower.schema.column import Column
+from wallflower.schema.column import Column, is_identifier_like
 
 LAW = NoiseLaw(law="laplace", scale=Fraction(8), step=Fraction(1))
 
@@ -98,6 +98,13 @@ def test_an_identifier_in_a_distance_is_a_condition() -> None:
     found = check_distances(points(Column("Patient No.", scale=2.0), Column("age", scale=9.0)))
     assert found == ("Patient No. looks like an identifier and takes part in distances: remove it from `columns`.",)
     assert not is_identifier_like("age at no. of visits taken")
+
+
+def test_a_column_that_was_left_out_is_named() -> None:
+    schema = Schema(columns=(Column("subject_id"), Column("age", scale=9.0)))
+    (left_out,) = check_distances(SimpleNamespace(columns=("age",), schema=schema))
+    assert left_out.startswith("subject_id was left out of distances")
+    assert check_distances(SimpleNamespace(columns=("age",), schema=schema.only(["age"]))) == ()
 
 
 def test_unlike_ranges_are_a_condition() -> None:

@@ -212,7 +212,11 @@ def test_a_plan_and_a_rehearsal_spend_nothing(shell: Any, service: Served) -> No
     code, out, _ = shell(*COUNT, "--epsilon", "0.5", "--dry-run")
     assert (code, "Nothing was spent" in out, "such questions fit" in out) == (0, True, True)
     code, out, _ = shell("watch", *WATCH, "--dry-run")
-    assert (code, "this would cost ε=1 of" in out, "(it states ε=1/2" in " ".join(out.split())) == (0, True, True)
+    assert (
+        code,
+        "this would cost ε=1 of" in out,
+        "(ε = 0.5 per entry, booked as ε = 1 per " in " ".join(out.split()),
+    ) == (0, True, True)
     code, out, _ = shell(*COUNT, "--epsilon", "500", "--dry-run", "--json")
     assert (code, json.loads(out)["dry_run"]) == (3, True)
     assert service.app.state.core.ledger.verify() == before

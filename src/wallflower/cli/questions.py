@@ -43,8 +43,16 @@ from wallflower.machine.files import replacement, write_text
 from wallflower.machine.lazy import Lazy
 from wallflower.query import Plan, Query
 from wallflower.query.parameter import REQUIRED, Question
-from wallflower.release import Release, check_shared_records, default_analyst, pay, plan_for, quote, require_budget
-from wallflower.release.guarantee import Guarantee
+from wallflower.release import (
+    Release,
+    check_shared_records,
+    default_analyst,
+    guarantee_of,
+    pay,
+    plan_for,
+    quote,
+    require_budget,
+)
 from wallflower.release.inputs import Records, project
 
 if TYPE_CHECKING:
@@ -263,12 +271,12 @@ def _load_table(query: Query[Any, Any], arguments: Mapping[str, Any], dataset: s
 
 
 def _rehearse(query: Query[Any, Any], table: Records, ledger: Ledger, analyst: str, *, as_json: bool) -> None:
-    plan, quoted = _plan_on(query, table), quote(query, table, ledger, analyst=analyst)
-    cost, left, after = quoted.cost, quoted.left, quoted.left_after
+    quoted = quote(query, table, ledger, analyst=analyst)
+    plan = plan_for(query, project(query, table), quoted.protection)
+    left, after = quoted.left, quoted.left_after
     if as_json:
         words = {"dry_run": True, "kind": query.kind, "dataset": quoted.dataset, "analyst": analyst}
-        promise = Guarantee(cost, public=query.public_columns())
-        words |= {"cost": promise.to_json(), "allowed": after is not None, "left": str(left)}
+        words |= {"cost": guarantee_of(quoted).to_json(), "allowed": after is not None, "left": str(left)}
         words |= {"booked": None if quoted.booked is None else str(quoted.booked), "affords": quoted.affords}
         show_json(words | {"left_after": None if after is None else str(after), "plan": plan.to_json()})
     else:

@@ -75,6 +75,6 @@ def rehearse(query: Query[Any, Any], data: Remote, *, as_json: bool) -> None:
 def _price_words(name: str, price: RemoteQuote) -> str:
     if price.booked is None:
         return f"Nothing was spent. On {name} {price.left} is left."
-    stated = "" if price.factor == 1 else f" (it states {price.stated}; {name} counts the loss of {price.protects})"
+    stated = "" if price.factor == 1 else f" ({price.text}; {name} counts the loss of {price.protects})"
     more = f"; {price.affords:,} such questions fit" if price.affords else ""
     return f"Nothing was spent. On {name} this would cost {price.booked} of {price.left}{more}{stated}."

@@ -29,6 +29,7 @@ from wallflower.release import Release, starter_note
 from wallflower.release.text import as_words, readable, rows_of, symbol
 from wallflower.schema.column import TableWords, names_of
 from wallflower.theorems import Evidence
+from wallflower.units import basis_noun
 
 _WIDE: Final = 160
 _SHADES: Final = {"low noise": "green", "moderate noise": "yellow", "mostly noise": "bold red"}
@@ -83,7 +84,9 @@ def say_cap(ledger: Ledger, dataset: str) -> None:
 def price_words(quoted: Quote) -> str:
     """What a question would cost, what would be left, and how often it could be asked."""
     booked, after = quoted.booked, quoted.left_after
-    counts = "" if booked is None or booked.amount == quoted.cost.amount else f", which counts as {booked} there"
+    is_same = booked is None or (booked.amount, booked.delta) == (quoted.cost.amount, quoted.cost.delta)
+    unit = quoted.protection.unit_noun
+    counts = "" if is_same else f" per {basis_noun(quoted.cost)}, booked as {booked} per {unit}"
     words = f"On {quoted.dataset} this would cost {quoted.analyst} {quoted.cost}{counts}, of {quoted.left}"
     if after is None:
         return f"{words}; it would be refused."
@@ -190,7 +193,7 @@ def _(plan: Plan) -> RenderableType:
     for option, cells in zip(plan.options, rows_of(plan), strict=True):
         grid.add_row(*cells, style="bold" if option.mechanism == plan.chosen else "")
     facts = [
-        ("cost", Text(str(plan.cost))),
+        ("cost", Text(plan.cost_text or str(plan.cost))),
         ("public facts", Text(", ".join(f"{as_words(name)} = {value:,}" for name, value in plan.facts.items()))),
         ("verdict", Text(plan.verdict, style="green" if plan.grade == "useful" else "yellow")),
         *((CHECK_FIRST, Text(words, style="bold yellow")) for words in plan.conditions),
@@ -267,6 +270,9 @@ def _remarks(dataset: str, account: Account) -> Iterator[str]:
     others = [name for name in account.members if name != dataset]
     if others or account.name != dataset:
         yield f"account {account.name}" + (f", shared with {', '.join(others)}" if others else "")
+    booking = account.members.get(dataset, account.protection).booking_text
+    if booking is not None:
+        yield booking
     if account.pace is not None:
         yield f"at most ε={account.pace} a year"
     if account.expires is not None:

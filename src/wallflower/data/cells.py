@@ -102,21 +102,22 @@ def fit_cells(cells: Any, column: Column, clip: bool) -> Any:
 def check_numbers(values: Floats, column: Column, clip: bool) -> None:
     """Refuse numbers that do not fit what the schema says of them."""
     name = column.name
-    if bool(np.isnan(values).any()):
+    ends = np.array([values.min(), values.max()]) if len(values) else np.zeros(2)  # NaN if any number is
+    if np.isnan(ends).any():
         raise _no_value(name)
-    if bool(np.isinf(values).any()):
+    if np.isinf(ends).any():
         raise DataError(f"column {name!r} has infinite values. Replace them by a public bound.", column=name)
     if column.integer and bool((values != np.floor(values)).any()):
         raise DataError(
             f"column {name!r} is whole numbers in the schema and not in the data. Correct one.", column=name
         )
-    if not clip and not np.array_equal(values, clip_cells(values, column)):
+    if not clip and not np.array_equal(ends, clip_cells(ends, column)):
         raise DataError(
             f"column {name!r} has values outside its public bounds [{column.low}, {column.high}]. "
             "Widen the bounds without looking at the data, or set clip = true in the schema.",
             column=name,
         )
-    if not np.isfinite(_scale(values, column)).all():
+    if not np.isfinite(_scale(ends, column)).all():  # it is monotone, so the ends leave float64 first
         raise DataError(
             f"column {name!r}: scaled by the schema, it leaves float64. Choose a larger scale.", column=name
         )
@@ -357,9 +358,10 @@ def _no_value(*names: str) -> DataError:
     )
 
 
-def number_names(asked: Iterable[str], columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """The columns asked for, all of them numbers."""
-    names, numbers = pick(asked, columns), schema.numbers
+def number_names(asked: Iterable[str] | None, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """The columns asked for, all of them numbers; None: all but those whose names are those of identifiers."""
+    numbers = schema.numbers
+    names = pick(_default_columns(numbers, schema) if asked is None else asked, columns)
     for name in names:
         if name not in numbers:
             raise DataError(
@@ -371,9 +373,9 @@ def number_names(asked: Iterable[str], columns: Sequence[str], schema: Schema) -
 
 
 def measured_names(asked: Iterable[str] | None, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """The columns asked for, or all: numbers, and labels that have a weight."""
+    """The columns asked for: numbers, and labels that have a weight; None: all but those called as identifiers are."""
     measured = schema.distance_columns
-    names = pick(measured if asked is None else asked, columns)
+    names = pick(_default_columns(measured, schema) if asked is None else asked, columns)
     for name in names:
         if name not in measured:
             raise DataError(
@@ -382,6 +384,16 @@ def measured_names(asked: Iterable[str] | None, columns: Sequence[str], schema: 
                 column=name,
             )
     return names
+
+
+def _default_columns(names: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    kept = tuple(name for name in names if name not in schema.columns_set_aside)
+    if names and not kept:
+        raise DataError(
+            f"every column of numbers is called as identifiers are ({list_names(names)}), so none is measured unless "
+            "you name it. State `columns`, or the bounds of the columns in the schema."
+        )
+    return kept
 
 
 def places_of(columns: Sequence[str], schema: Schema) -> tuple[tuple[int, ...], ...]:

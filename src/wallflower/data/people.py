@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import os
 import tempfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
-from typing import Any, Final, Self, Unpack
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.data.cells import fit_cells
+from wallflower.data.cells import fit_cells, is_text
 from wallflower.data.sources.files import read, select
 from wallflower.data.sources.texts import MISSING
 from wallflower.engines.local import FOLDER as SCRATCH_FOLDER
@@ -30,21 +30,25 @@ from wallflower.machine.heavy import pyarrow_compute as _compute
 from wallflower.machine.heavy import pyarrow_types as _types
 from wallflower.machine.jit import kernel
 from wallflower.schema import Column, Schema, WayToRead
-from wallflower.schema.columns import float_array, numbers_of, text_array
+from wallflower.schema.columns import EXACT_BELOW, call_or_refuse, float_array, numbers_of, text_array
 from wallflower.schema.person import LABEL_AGGREGATES, UNBOUNDED_AGGREGATES, Person
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ROWS_PER_PART: Final = 1 << 22  # rows that a roll-up holds in memory at a time
+ROWS_PER_PART: Final = 1 << 24  # rows that a roll-up holds in memory at a time
+ROWS_AT_A_TIME: Final = 1 << 16  # rows whose cells are checked at a time, so that they stay in the cache
+SHORT_SEGMENT: Final = 32  # rows of a person up to which insertion sorts fastest
+_DECIMAL_POINT: Final = r"^([+-]?[0-9]+)\.0*$"  # a whole number that somebody stored as floating point
 
 
 class PersonRows:
-    """The rows of a table by person: `order` lists rows person after person, `starts` says where each one begins."""
+    """The rows of a table by person: `codes` says whose each row is, `starts` where each person begins in `order`."""
 
     def __init__(self, identifiers: Any, person: Person) -> None:
-        codes, self.ids = _encode_identifiers(identifiers, person)
-        self.order, self.starts = _sort_by_code(codes, len(self.ids))
+        self.codes, self.ids = _encode_identifiers(identifiers, person)
+        sizes = np.bincount(self.codes, minlength=len(self.ids))
+        self.starts: Ints = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @property
     def people(self) -> int:
@@ -56,11 +60,17 @@ class PersonRows:
         """The number of rows of each person."""
         return np.diff(self.starts)
 
-    def gather(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return values person after person, those of one person in rising order: the order of rows does not count."""
-        gathered = values[self.order].astype(np.float64)
-        _sort_segments(gathered, self.starts)
-        return gathered
+    @cached_property
+    def places(self) -> Ints:
+        """The place of each row in `order`."""
+        return np.asarray(_places_of_rows(self.codes, self.starts))
+
+    @cached_property
+    def order(self) -> Ints:
+        """Rows person after person, those of one person in their order."""
+        order = np.empty(len(self.codes), dtype=np.int64)
+        order[self.places] = np.arange(len(order))
+        return order
 
 
 def roll_up(table: Any, schema: Schema, *, ordered: bool = True) -> Any:
@@ -71,49 +81,130 @@ def roll_up(table: Any, schema: Schema, *, ordered: bool = True) -> Any:
     ordered the source has an order of its own: without one, `first` and `last` need a column that orders rows
     """
     person = _person_of(schema)
-    if person.order is None and not ordered and {"first", "last"} & set((person.rollup or {}).values()):
-        raise ParameterError(
-            "person.rollup: this source has no order of its own, and `first` and `last` need one. State `order` in "
-            "[person], the column that orders the rows of a person."
-        )
-    groups = PersonRows(table[person.id], person)
-    ranks = np.arange(table.num_rows) if person.order is None else _order_ranks(table[person.order], person)
-    columns = {column.name: column for column in record_schema(schema).columns or ()}
-    records = {person.id: groups.ids}
-    for name, aggregate in (person.rollup or {}).items():
-        column = columns[name]
-        if aggregate == "count":
-            records[name] = float_array(groups.sizes.astype(np.float64))
-            continue
-        cells = fit_cells(table[name], _row_facts(_source_facts(schema, name), aggregate), schema.clip)
-        records[name] = _aggregate(aggregate, cells, column, groups, ranks)
-    return _pa.table(records)
+    _require_order(person, ordered)
+    return _roll_up(PersonRows(table[person.id], person), SourceRows(table, schema), schema)
 
 
 def roll_up_chunks(chunks: Iterable[Any], schema: Schema, *, rows: int, ordered: bool) -> Iterator[Any]:
     """Roll up a source that is read in chunks: rows are first parted by identifier, so that memory holds one part.
 
-    A part has all rows of its people. Which part a person is in follows from the identifier alone.
+    A part has all rows of its people. Which part a person is in follows from the identifier alone. Chunks of one column
+    may differ in type (those of SQLite do), so cells are held to the schema before they are parted.
     """
     person = _person_of(schema)
-    parts = max(1, -(-rows // ROWS_PER_PART))
-    with _Parts(parts) as files:
+    _require_order(person, ordered)
+    count, kinds = max(1, -(-rows // ROWS_PER_PART)), set[str]()
+    with _Parts(count) as parts:
         for chunk in chunks:
-            part = _part_of(chunk[person.id], parts)
-            for number in np.unique(part).tolist():
-                files.write(number, chunk.take(_pa.array(np.flatnonzero(part == number))))
-        for table in files.tables():
-            yield roll_up(table, schema, ordered=ordered)
+            fitted, kind = _fit_rows(chunk, schema)
+            kinds.add(kind)
+            if len(kinds) > 1:
+                raise _no_order(person)
+            for number, part in _split(fitted, _part_of(fitted[person.id], count), count):
+                parts.write(number, part)
+        for table in parts.tables():
+            yield _roll_up(PersonRows(table[person.id], person), FittedRows(table, person), schema)
+
+
+class Rows(Protocol):
+    """The cells of rows that are to be rolled up."""
+
+    def parts(self, name: str, aggregate: str) -> Iterator[Floats]:
+        """The numbers of a column, or the codes of its labels, some rows at a time."""
+        ...
+
+    @property
+    def ranks(self) -> Ints:
+        """Numbers that order rows as the stated column does, or as the source."""
+        ...
+
+
+class SourceRows:
+    """Cells as a source has them, held to the schema some rows at a time, so that temporary arrays stay small."""
+
+    def __init__(self, table: Any, schema: Schema) -> None:
+        self._table, self._schema, self._person = table, schema, _person_of(schema)
+
+    def parts(self, name: str, aggregate: str) -> Iterator[Floats]:
+        facts, cells = _row_facts(_source_facts(self._schema, name), aggregate), self._table[name]
+        for start in range(0, len(cells), ROWS_AT_A_TIME):
+            fitted = fit_cells(cells.slice(start, ROWS_AT_A_TIME), facts, self._schema.clip)
+            yield numbers_of(fitted.indices if facts.categories is not None else fitted).astype(np.float64, copy=False)
+
+    @cached_property
+    def ranks(self) -> Ints:
+        if self._person.order is None:
+            return np.arange(self._table.num_rows)
+        return _rank(order_keys(self._table[self._person.order], self._person))
+
+
+class FittedRows:
+    """Cells that were held to the schema chunk by chunk: `_fit_rows` made the columns."""
+
+    def __init__(self, table: Any, person: Person) -> None:
+        self._table, self._person = table, person
+
+    def parts(self, name: str, aggregate: str) -> Iterator[Floats]:
+        column = self._table[_fitted_name(name)]
+        yield from (numbers_of(chunk) for chunk in column.chunks)
+
+    @cached_property
+    def ranks(self) -> Ints:
+        if self._person.order is None:
+            return np.arange(self._table.num_rows)
+        return _rank(
+            OrderKeys("number", *(numbers_of(self._table[name]) for name in ("order whole", "order fraction")))
+        )
+
+
+def _fit_rows(chunk: Any, schema: Schema) -> tuple[Any, str]:
+    """Cells of a chunk in types that do not depend on the chunk, and whether rows are ordered by numbers or moments."""
+    person, kind = _person_of(schema), ""
+    columns = {person.id: plain_identifiers(chunk[person.id], person.id)}
+    if person.order is not None:
+        keys = order_keys(chunk[person.order], person)
+        kind, columns["order whole"], columns["order fraction"] = keys.kind, _pa.array(keys.whole), _pa.array(keys.rest)
+    rows = SourceRows(chunk, schema)
+    for name, aggregate in (person.rollup or {}).items():
+        if aggregate != "count":
+            parts = [*rows.parts(name, aggregate), np.empty(0)]
+            columns[_fitted_name(name)] = float_array(np.concatenate(parts))
+    return _pa.table(columns), kind
+
+
+def _fitted_name(name: str) -> str:
+    """A column's name in a part: no other column is called so."""
+    return f"cells {name}"
+
+
+def _require_order(person: Person, ordered: bool) -> None:
+    if person.order is None and not ordered and {"first", "last"} & set((person.rollup or {}).values()):
+        raise ParameterError(
+            "person.rollup: this source has no order of its own, and `first` and `last` need one. State `order` in "
+            "[person], the column that orders the rows of a person."
+        )
+
+
+def _roll_up(groups: PersonRows, rows: Rows, schema: Schema) -> Any:
+    person = _person_of(schema)
+    columns = {column.name: column for column in record_schema(schema).columns or ()}
+    records = {person.id: groups.ids}
+    for name, aggregate in (person.rollup or {}).items():
+        if aggregate == "count":
+            records[name] = float_array(groups.sizes.astype(np.float64))
+        else:
+            records[name] = _aggregate(name, aggregate, rows, columns[name], groups)
+    return _pa.table(records)
 
 
 class _Parts:
-    """Arrow tables in scratch files without names, one for each part; gone with the process."""
+    """Arrow tables by part: one part in memory, several in scratch files without names, which go with the process."""
 
     def __init__(self, parts: int) -> None:
-        self._stack, self._writers = ExitStack(), dict[int, Any]()
+        self._stack, self._writers, self._tables = ExitStack(), dict[int, Any](), list[Any]()
         folder = os.environ.get(SCRATCH_FOLDER)
         make = partial(tempfile.TemporaryFile, dir=folder)
-        self._files = [self._stack.enter_context(make()) for _ in range(parts)]
+        self._files = [self._stack.enter_context(make()) for _ in range(parts if parts > 1 else 0)]
 
     def __enter__(self) -> Self:
         return self
@@ -122,12 +213,17 @@ class _Parts:
         self._stack.close()
 
     def write(self, number: int, table: Any) -> None:
+        if not self._files:
+            self._tables.append(table)
+            return
         if number not in self._writers:
             self._writers[number] = _pa.ipc.new_stream(self._files[number], table.schema)
         self._writers[number].write_table(table)
 
     def tables(self) -> Iterator[Any]:
         """Return each part that has rows, whole."""
+        if self._tables:
+            yield _pa.concat_tables(self._tables)
         for number, writer in sorted(self._writers.items()):
             writer.close()
             self._files[number].seek(0)
@@ -135,11 +231,26 @@ class _Parts:
                 yield stream.read_all()
 
 
+def _split(table: Any, part: Ints, parts: int) -> Iterator[tuple[int, Any]]:
+    """The rows of each part, in their order."""
+    if parts == 1:
+        yield 0, table
+        return
+    by_part = table.take(_pa.array(np.argsort(part, kind="stable")))
+    ends = np.cumsum(np.bincount(part, minlength=parts)).tolist()
+    for number, (start, end) in enumerate(pairwise([0, *ends])):
+        if start < end:
+            yield number, by_part.slice(start, end - start)
+
+
 def _part_of(identifiers: Any, parts: int) -> Ints:
-    """The part of each row: a checksum of its normalised identifier. Rows without one go to the first part."""
-    coded = _plain_identifiers(identifiers).dictionary_encode()
-    numbers = np.array([0, *(zlib.crc32(text.encode()) % parts for text in coded.dictionary.to_pylist())])
-    return numbers[numbers_of(_compute.fill_null(coded.indices, -1)).astype(np.int64) + 1]
+    """The part of each row: a checksum of its normalised identifier. Rows without one go to one part."""
+    if parts == 1:
+        return np.zeros(len(identifiers), dtype=np.int64)
+    whole = _compute.fill_null(_combine(identifiers), "")
+    _, ends, letters = whole.buffers()
+    spans = np.frombuffer(ends, dtype=np.int32)[whole.offset : whole.offset + len(whole) + 1]
+    return np.asarray(_checksums(np.frombuffer(letters or b"", dtype=np.uint8), spans, parts))
 
 
 def choose_rows(groups: PersonRows, max_rows: int, order: Callable[[int, int], Ints]) -> Ints:
@@ -163,11 +274,14 @@ def choose_rows(groups: PersonRows, max_rows: int, order: Callable[[int, int], I
 def record_schema(schema: Schema) -> Schema:
     """Return the schema of the records that `roll_up` makes: dates are numbers by then, and no cell is missing.
 
+    Columns of a second table keep their facts, since they are joined to the records and not rolled up.
+
     >>> person = Person(id="patient", rollup={"visits": "count"})
     >>> record_schema(Schema(columns=(Column("visits", low=0, high=20),), person=person)).names
     ('patient', 'visits')
     """
-    person = schema.person
+    person, joined = schema.person, () if schema.join is None else schema.join.columns or ()
+    schema = replace(schema, join=None)
     if person is None:
         return schema
     if person.rollup is None:
@@ -191,7 +305,7 @@ def record_schema(schema: Schema) -> Schema:
         columns.append(
             replace(facts, unit=None, since=None, layout=None, missing=None, integer=_stays_whole(facts, aggregate))
         )
-    return replace(schema, columns=tuple(columns))
+    return replace(schema, columns=(*columns, *(_source_facts(schema, name) for name in joined)))
 
 
 def most_rows_of_one(source: object, column: str, **written: Unpack[WayToRead]) -> int:
@@ -219,10 +333,12 @@ def _stays_whole(column: Column, aggregate: str) -> bool:
     return column.integer and aggregate not in ("mean", "median")
 
 
-def _encode_identifiers(cells: Any, person: Person) -> tuple[Ints, Any]:
+def _encode_identifiers(cells: Any, person: Person) -> tuple[NDArray[Any], Any]:
     """A code for each row and the identifier of each code. Case and surrounding spaces do not make another person."""
-    people = _plain_identifiers(cells).dictionary_encode()
-    codes = numbers_of(_compute.fill_null(people.indices, -1)).astype(np.int64)
+    coded = _combine(cells.dictionary_encode())
+    people = plain_identifiers(coded.dictionary, person.id).dictionary_encode()
+    code_of = np.append(numbers_of(_compute.fill_null(people.indices, -1)), np.int32(-1))
+    codes = code_of[numbers_of(_compute.fill_null(coded.indices, -1))]
     alone = np.flatnonzero(codes < 0)
     if len(alone) and person.missing_id == "refuse":
         raise DataError(
@@ -231,49 +347,166 @@ def _encode_identifiers(cells: Any, person: Person) -> tuple[Ints, Any]:
             column=person.id,
         )
     codes[alone] = len(people.dictionary) + np.arange(len(alone))
-    used, codes = np.unique(codes, return_inverse=True)
     names = _pa.concat_arrays([people.dictionary, text_array([None] * len(alone))])
-    return codes.astype(np.int64), names.take(_pa.array(used))
+    used = np.bincount(codes, minlength=len(names)) > 0
+    if used.all():
+        return codes, names
+    # A category without a row is nobody.
+    return (np.cumsum(used) - 1)[codes], names.take(_pa.array(np.flatnonzero(used)))
 
 
-def _plain_identifiers(cells: Any) -> Any:
-    """Identifiers as they are compared: without case and surrounding spaces; missing ones are null."""
-    texts = cells.cast(_pa.string())
-    coded = (texts.combine_chunks() if isinstance(texts, _pa.ChunkedArray) else texts).dictionary_encode()
-    plain = _compute.utf8_lower(_compute.utf8_trim_whitespace(_compute.utf8_normalize(coded.dictionary, form="NFKC")))
+def plain_identifiers(cells: Any, name: str) -> Any:
+    """Identifiers as they are compared, as one Arrow array of text; missing ones are null.
+
+    Case, surrounding spaces, compatible Unicode forms and the way a whole number is stored (12, 12.0, '12', '12.0') do
+    not make another person; leading zeros do. Floating-point numbers that are not whole, or so large that they may have
+    been rounded, are refused: two people could share one.
+    """
+    whole = _combine(cells)
+    texts = call_or_refuse(lambda: _identifier_texts(whole, name), lambda _: _no_identifiers(name))
+    if not _compute.all(_compute.string_is_ascii(texts)).as_py() and len(texts) > texts.null_count:
+        texts = _compute.utf8_lower(_compute.utf8_normalize(texts, form="NFKC"))
+        texts = _compute.utf8_normalize(texts, form="NFKC")  # a small letter may have a form of its own
+    plain = _compute.utf8_trim_whitespace(_compute.utf8_lower(texts))
+    if _compute.any(_compute.match_substring(plain, ".")).as_py():
+        plain = _compute.replace_substring_regex(plain, _DECIMAL_POINT, r"\1")
     is_missing = _compute.is_in(plain, value_set=text_array(MISSING))
-    return _compute.if_else(is_missing, text_array([None])[0], plain).take(coded.indices)
+    if not _compute.any(is_missing).as_py():
+        return plain
+    return _compute.if_else(is_missing, text_array([None])[0], plain)
 
 
-def _order_ranks(cells: Any, person: Person) -> NDArray[Any]:
-    """Ranks of the cells of the column that orders rows: numbers, dates, or texts such as 2001-12-31."""
-    whole = cells.combine_chunks() if isinstance(cells, _pa.ChunkedArray) else cells
-    if _types.is_string(whole.type) or _types.is_large_string(whole.type):
-        try:
-            whole = whole.cast(_pa.timestamp("us"))
-        except _pa.ArrowInvalid:
-            whole = None
-    if whole is None or whole.null_count:
-        raise DataError(
-            f"column {person.order!r} orders the rows of a person: every row needs a number or a date (2001-12-31)."
-            " Correct the data, or choose another column.",
-            column=person.order,
+def _identifier_texts(cells: Any, name: str) -> Any:
+    """Identifiers as text, whatever type a source has them in."""
+    if _types.is_dictionary(cells.type):
+        cells = cells.cast(cells.type.value_type)
+    if isinstance(cells.type, _pa.BaseExtensionType):
+        cells = cells.cast(cells.type.storage_type) if hasattr(cells, "cast") else cells.storage
+    if _types.is_floating(cells.type):
+        values = _compute.if_else(_compute.is_nan(cells), None, cells.cast(_pa.float64()))
+        is_whole = _compute.and_(
+            _compute.equal(_compute.floor(values), values), _compute.less(_compute.abs(values), float(EXACT_BELOW))
         )
-    ranks = _compute.rank(whole, sort_keys="ascending", tiebreaker="dense")
-    return numbers_of(ranks).astype(np.int64)
+        if not _compute.all(is_whole).as_py() and len(values) > values.null_count:
+            raise _no_identifiers(name)
+        cells = values.cast(_pa.int64())
+    if _types.is_fixed_size_binary(cells.type):  # UUIDs, written as other sources write them
+        return text_array(
+            None if cell is None else _write_uuid(cell.hex()) if len(cell) == 16 else cell.hex()
+            for cell in cells.to_pylist()
+        )
+    return cells.cast(_pa.string())
 
 
-def _aggregate(aggregate: str, cells: Any, column: Column, groups: PersonRows, ranks: Ints) -> Any:
-    has_labels = column.categories is not None
-    values = numbers_of(cells.indices if has_labels else cells)
-    if aggregate in ("first", "last"):
-        ordered = values[groups.order].astype(np.float64)
-        result = _pick_of_segments(ordered, ranks[groups.order], groups.starts, aggregate == "last")
-    else:
-        result = _REDUCTIONS[aggregate](groups.gather(values), groups.starts)
-    if has_labels:
+def _write_uuid(digits: str) -> str:
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _no_identifiers(name: str) -> DataError:
+    return DataError(
+        f"column {name!r} is to identify people and holds floating-point numbers that are not whole or are 2**53 or "
+        "more, or cells that are not text: two people could share one. Write identifiers as text or as integers.",
+        column=name,
+    )
+
+
+def _combine(cells: Any) -> Any:
+    return cells.combine_chunks() if isinstance(cells, _pa.ChunkedArray) else cells
+
+
+class OrderKeys(NamedTuple):
+    """What orders rows: numbers (or microseconds) rounded down, and the fraction that was cut off."""
+
+    kind: Literal["number", "moment"]
+    whole: Ints
+    rest: Floats
+
+
+def order_keys(cells: Any, person: Person) -> OrderKeys:
+    """Keys of the cells of the column that orders rows: numbers, dates, or texts such as 2001-12-31 or 7."""
+    whole = _combine(cells)
+    return call_or_refuse(lambda: _read_order(whole, person), lambda _: _no_order(person))
+
+
+def _read_order(cells: Any, person: Person) -> OrderKeys:
+    if _types.is_dictionary(cells.type):
+        cells = cells.cast(cells.type.value_type)
+    if cells.null_count or _types.is_null(cells.type):
+        raise _no_order(person)
+    if is_text(cells.type):
+        cells = _read_texts(_compute.utf8_trim_whitespace(cells.cast(_pa.string())))
+    kind = cells.type
+    if _types.is_temporal(kind):
+        unit = _pa.time64("us") if _types.is_time(kind) else _pa.duration("us") if _types.is_duration(kind) else None
+        moments = cells.cast(unit or _pa.timestamp("us", tz=getattr(kind, "tz", None)), safe=False)
+        ticks = numbers_of(moments.cast(_pa.int64()))
+        return OrderKeys("moment", ticks, np.zeros(len(ticks)))
+    if _types.is_integer(kind) or _types.is_boolean(kind) or (_types.is_decimal(kind) and kind.scale <= 0):
+        exact = numbers_of(cells.cast(_pa.int64()))
+        return OrderKeys("number", exact, np.zeros(len(exact)))
+    values = numbers_of((cells.cast(_pa.string()) if _types.is_decimal(kind) else cells).cast(_pa.float64()))
+    if not (np.abs(values) < 2.0**63).all():
+        raise _no_order(person)
+    floors = np.floor(values)
+    return OrderKeys("number", floors.astype(np.int64), values - floors)
+
+
+def _read_texts(texts: Any) -> Any:
+    for kind in (_pa.timestamp("us"), _pa.timestamp("us", tz="UTC"), _pa.int64()):
+        try:
+            return texts.cast(kind)
+        except _pa.ArrowInvalid:
+            continue
+    return texts.cast(_pa.float64())
+
+
+def _no_order(person: Person) -> DataError:
+    return DataError(
+        f"column {person.order!r} orders the rows of a person: every row needs a number, or every row a date "
+        "(2001-12-31). Correct the data, or choose another column.",
+        column=person.order,
+    )
+
+
+def _rank(keys: OrderKeys) -> Ints:
+    if not keys.rest.any():
+        return keys.whole
+    order = np.lexsort((keys.rest, keys.whole))
+    whole, rest = keys.whole[order], keys.rest[order]
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.cumsum(np.append(False, (whole[1:] != whole[:-1]) | (rest[1:] != rest[:-1])))
+    return ranks
+
+
+def _aggregate(name: str, aggregate: str, rows: Rows, column: Column, groups: PersonRows) -> Any:
+    start, result = 0, np.zeros(groups.people)
+    gathered = np.empty(len(groups.codes)) if aggregate in _REDUCTIONS else result[:0]
+    best = np.zeros(groups.people if aggregate in ("first", "last") else 0, dtype=np.int64)
+    seen = np.zeros(groups.people, dtype=np.bool_)
+    for values in rows.parts(name, aggregate):
+        stop = start + len(values)
+        codes = groups.codes[start:stop]
+        if aggregate in _REDUCTIONS:
+            gathered[groups.places[start:stop]] = values
+        elif aggregate in ("first", "last"):
+            _pick(values, rows.ranks[start:stop], codes, aggregate == "last", best, seen, result)
+        else:
+            _keep_extreme(
+                np.abs(values) if aggregate in ("any", "all") else values,
+                codes,
+                aggregate in ("max", "any"),
+                seen,
+                result,
+            )
+        start = stop
+    if aggregate in _REDUCTIONS:
+        _sort_segments(gathered, groups.starts)
+        result = _REDUCTIONS[aggregate](gathered, groups.starts)
+    elif aggregate in ("any", "all"):
+        result = (result > 0).astype(np.float64)
+    if column.categories is not None:
         return _pa.DictionaryArray.from_arrays(_pa.array(result.astype(np.int32)), text_array(column.labels))
-    return float_array(result)
+    return float_array(result + 0.0)  # -0 and 0 are one number, whichever row came first
 
 
 def _sum(values: Floats, starts: Ints) -> Floats:
@@ -297,49 +530,80 @@ def _mode(values: Floats, starts: Ints) -> Floats:
     return np.asarray(_mode_of_segments(values, starts))
 
 
-def _any(values: Floats, starts: Ints) -> Floats:
-    return (np.maximum.reduceat(np.abs(values), starts[:-1]) > 0).astype(np.float64)
-
-
-def _all(values: Floats, starts: Ints) -> Floats:
-    return (np.minimum.reduceat(np.abs(values), starts[:-1]) > 0).astype(np.float64)
-
-
-# Values come sorted within each person, so that sums and ties do not depend on the order of rows.
+# Values come sorted within each person: floating-point sums depend on the order of what is added, and the order of rows
+# must not count. Other aggregates are exact in any order, and take neither a sort nor a copy.
 _REDUCTIONS: Final[Mapping[str, Callable[[Floats, Ints], Floats]]] = {
-    "min": lambda values, starts: values[starts[:-1]],
-    "max": lambda values, starts: values[starts[1:] - 1],
     "sum": _sum,
     "mean": _mean,
     "median": _median,
     "mode": _mode,
-    "any": _any,
-    "all": _all,
 }
 
 
-def _sort_by_code(codes: Ints, people: int) -> tuple[Ints, Ints]:
-    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=people))]).astype(np.int64)
-    return _scatter_rows(codes, starts), starts
+@kernel
+def _places_of_rows(codes: Ints, starts: Ints) -> Ints:
+    """Counting sort: the place of each row by code, those of one code in their order."""
+    cursor = starts[:-1].copy()
+    places = np.empty(len(codes), dtype=np.int64)
+    for row in range(len(codes)):
+        places[row] = cursor[codes[row]]
+        cursor[codes[row]] += 1
+    return places
 
 
 @kernel
-def _scatter_rows(codes: Ints, starts: Ints) -> Ints:
-    """Counting sort: rows by code, those of one code in their order."""
-    cursor = starts[:-1].copy()
-    order = np.empty(len(codes), dtype=np.int64)
-    for row in range(len(codes)):
-        order[cursor[codes[row]]] = row
-        cursor[codes[row]] += 1
-    return order
+def _checksums(letters: NDArray[np.uint8], ends: NDArray[np.int32], parts: int) -> Ints:
+    """The FNV-1a hash of each text, modulo a number of parts."""
+    numbers = np.empty(len(ends) - 1, dtype=np.int64)
+    for row in range(len(ends) - 1):
+        mixed = np.uint64(0xCBF29CE484222325)
+        for position in range(ends[row], ends[row + 1]):
+            mixed = (mixed ^ np.uint64(letters[position])) * np.uint64(0x100000001B3)
+        numbers[row] = np.int64((mixed >> np.uint64(16)) % np.uint64(parts))
+    return numbers
+
+
+@kernel
+def _keep_extreme(values: Floats, codes: Ints, keep_largest: bool, seen: NDArray[np.bool_], result: Floats) -> None:
+    """Keep the largest value of each code, or the smallest."""
+    for row in range(len(values)):
+        code = codes[row]
+        is_better = values[row] > result[code] if keep_largest else values[row] < result[code]
+        if not seen[code] or is_better:
+            seen[code] = True
+            result[code] = values[row]
+
+
+@kernel
+def _pick(
+    values: Floats, ranks: Ints, codes: Ints, pick_last: bool, best: Ints, seen: NDArray[np.bool_], result: Floats
+) -> None:
+    """Keep the value of the least rank of each code, or of the greatest. Of equal ranks the smallest value is first and
+    the largest last, so that the order of rows does not count."""
+    for row in range(len(values)):
+        code = codes[row]
+        is_ahead = ranks[row] > best[code] if pick_last else ranks[row] < best[code]
+        is_better = values[row] > result[code] if pick_last else values[row] < result[code]
+        if not seen[code] or is_ahead or (ranks[row] == best[code] and is_better):
+            seen[code] = True
+            best[code] = ranks[row]
+            result[code] = values[row]
 
 
 @kernel
 def _sort_segments(values: Floats, starts: Ints) -> None:
     """Sort each segment in place; most people have few rows."""
     for segment in range(len(starts) - 1):
-        if starts[segment + 1] - starts[segment] > 1:
-            values[starts[segment] : starts[segment + 1]] = np.sort(values[starts[segment] : starts[segment + 1]])
+        first, last = starts[segment], starts[segment + 1]
+        if last - first > SHORT_SEGMENT:
+            values[first:last] = np.sort(values[first:last])
+            continue
+        for position in range(first + 1, last):
+            value, place = values[position], position
+            while place > first and values[place - 1] > value:
+                values[place] = values[place - 1]
+                place -= 1
+            values[place] = value
 
 
 @kernel
@@ -351,22 +615,6 @@ def _argsort_segments(keys: Ints, starts: Ints) -> Ints:
         if last - first > 1:
             order[first:last] = first + np.argsort(keys[first:last], kind="mergesort")
     return order
-
-
-@kernel
-def _pick_of_segments(values: Floats, ranks: Ints, starts: Ints, pick_last: bool) -> Floats:
-    """The value of the least rank of each segment, or of the greatest. Of equal ranks the smallest value is first and
-    the largest last, so that the order of rows does not count."""
-    picked = np.empty(len(starts) - 1)
-    for segment in range(len(starts) - 1):
-        best = starts[segment]
-        for position in range(starts[segment] + 1, starts[segment + 1]):
-            ahead = ranks[position] - ranks[best] if pick_last else ranks[best] - ranks[position]
-            larger = values[position] - values[best] if pick_last else values[best] - values[position]
-            if ahead > 0 or (ahead == 0 and larger > 0):
-                best = position
-        picked[segment] = values[best]
-    return picked
 
 
 @kernel

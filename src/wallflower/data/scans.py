@@ -12,7 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from wallflower.data import Table, load
 from wallflower.data.cells import fit_cells, is_text, not_numbers, text_bytes
+from wallflower.data.joins import SecondTable
 from wallflower.data.people import record_schema, roll_up_chunks
+from wallflower.data.readings import pivot
 from wallflower.data.sources.databases import scan
 from wallflower.data.sources.files import (
     find_parts,
@@ -100,13 +102,18 @@ def keep(
 ) -> TiledTable:
     """Let an engine keep a table, held to its public schema."""
     facts, wanted = select((schema or Schema()).but_read(written))
-    engine_source = None if facts.person is not None else engine.find(source)
-    facts = facts if facts.person is None or facts.person.rollup is not None else record_schema(facts)
+    second = None if facts.join is None else SecondTable.read(facts)
+    engine_source = None if facts.person is not None or second is not None else engine.find(source)
+    facts = facts if facts.person is not None and facts.person.rollup is not None else record_schema(facts)
     scan = scan_of(source, wanted) if engine_source is None else _engine_scan(engine_source, wanted)
     stem = scan.stem and (nearest_name(scan.stem) or scan.stem)
     called = name or facts.name or stem or "unnamed"
+    if facts.person is not None and facts.person.time is not None:
+        return _keep_readings(scan, engine, facts, called)
     if facts.person is not None and facts.person.rollup is not None:
-        return _keep_people(scan, engine, facts, called)
+        return _keep_people(scan, engine, facts, called, second)
+    if second is not None:
+        scan = replace(scan, columns=second.joined_names(scan.columns), chunks=map(second.join, scan.chunks))
     if scan.rows < 2:
         raise DataError(f"{called}: fewer than two records, and one record has no neighbours. Load more of them.")
     require_rows(facts, scan.rows, called)
@@ -123,10 +130,13 @@ def keep(
     return TiledTable(sheet=sheet, schema=facts, name=called, engine=engine.name)
 
 
-def _keep_people(scan: Scan, engine: Engine, facts: Schema, called: str) -> TiledTable:
+def _keep_people(
+    scan: Scan, engine: Engine, facts: Schema, called: str, second: SecondTable | None = None
+) -> TiledTable:
     """Let an engine keep one record per person; rows are brought together by this process.  (Y1)"""
     records = record_schema(facts)
     chunks = roll_up_chunks(scan.chunks, facts, rows=scan.rows, ordered=scan.ordered)
+    chunks = chunks if second is None else map(second.join, chunks)
     fit = Gauge(records, True, Selection(), frozenset())
     sheet = engine.keep("bringing the rows of each person together", map(fit, chunks), math.ceil(scan.rows / CHUNK))
     if sheet.n < 2:
@@ -134,6 +144,19 @@ def _keep_people(scan: Scan, engine: Engine, facts: Schema, called: str) -> Tile
     require_rows(facts, sheet.n, called)
     sheet.ordered = False
     return TiledTable(sheet=sheet, schema=records, name=called, engine=engine.name)
+
+
+def _keep_readings(scan: Scan, engine: Engine, facts: Schema, called: str) -> TiledTable:
+    """Let an engine keep one record for each time; readings are brought together in this process.  (Y4)"""
+    table, facts = pivot(_pa.concat_tables(scan.chunks), facts, ordered=scan.ordered)
+    fit = Gauge(facts, True, Selection(), frozenset())
+    words, parts = "bringing the readings of each time together", math.ceil(table.num_rows / CHUNK)
+    if table.num_rows < 2:
+        raise DataError(f"{called}: fewer than two times, and one has no neighbours. Load more of them.")
+    require_rows(facts, table.num_rows, called)
+    return TiledTable(
+        sheet=engine.keep(words, map(fit, _slices(table)), parts), schema=facts, name=called, engine=engine.name
+    )
 
 
 def read_parts(source: object, schema: Schema) -> Iterator[Cells]:

@@ -31,7 +31,9 @@ from wallflower.data.cells import (
     scale_columns,
     type_of,
 )
+from wallflower.data.joins import SecondTable
 from wallflower.data.people import PersonRows, choose_rows, record_schema, roll_up
+from wallflower.data.readings import pivot
 from wallflower.data.sources.files import number_columns, read, select, view_matrix
 from wallflower.data.tiled_table import TiledPoints, TiledTable
 from wallflower.errors import DataError, EngineMismatch
@@ -245,9 +247,7 @@ class Table:
     def points(self, columns: Iterable[str] | None = None, *, labels: bool = False) -> Points:
         """The number columns (or those named), scaled by the public schema; with `labels`, weighted labels too."""
         if not labels:
-            return TablePoints(
-                self, number_names(self.numbers if columns is None else columns, self.columns, self.schema)
-            )
+            return TablePoints(self, number_names(columns, self.columns, self.schema))
         return TablePoints(self, measured_names(columns, self.columns, self.schema))
 
     def rescale(self, scales: Mapping[str, float]) -> Table:
@@ -371,12 +371,16 @@ def load(
     source_table, facts = _read_selection(source, facts, limit_bytes)
     stem = source_table.stem and (name_from_file(source_table.stem) or source_table.stem)
     called = name or facts.name or stem or "unnamed"
-    if facts.person is None:
-        return Table(arrow=source_table.table, schema=facts, name=called, ordered=source_table.ordered)
-    arrow = source_table.table
-    if facts.person.rollup is not None:
+    arrow, person = source_table.table, facts.person
+    if person is not None and person.time is not None:
+        arrow, facts = pivot(arrow, facts, ordered=source_table.ordered)
+        return Table(arrow=arrow, schema=facts, name=called)
+    if person is not None and person.rollup is not None:
         arrow = roll_up(arrow, facts, ordered=source_table.ordered)
-    return Table(arrow=arrow, schema=record_schema(facts), name=called, ordered=False)
+    if facts.join is not None:
+        arrow = SecondTable.read(facts, limit_bytes=limit_bytes).join(arrow)
+    is_ordered = source_table.ordered and person is None
+    return Table(arrow=arrow, schema=record_schema(facts), name=called, ordered=is_ordered)
 
 
 def _read_selection(source: object, facts: Schema, limit_bytes: int | None) -> tuple[SourceTable, Schema]:

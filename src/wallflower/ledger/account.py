@@ -288,6 +288,7 @@ class Account:
             *kept,
             ("Data sets", ", ".join(self.members) or "none yet"),
             ("Bounded", f"the loss of {self.protects()}"),
+            *([] if self.protection.booking_text is None else [("Booked", self.protection.booking_text)]),
         ]
 
     def __str__(self) -> str:

@@ -11,7 +11,8 @@ from wallflower.ledger.account import Account, Obstacle
 from wallflower.ledger.chain import Entry, canonical
 from wallflower.ledger.rows import CONSTRAINED, is_addable
 from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.units import DELTA_GRID, Claim, Price, Protection, price, round_up
+from wallflower.text import Message
+from wallflower.units import DELTA_GRID, Claim, Price, Protection, cost_text, price, round_up
 
 _LARGEST: Final = Fraction(10**6)  # of a Loss; a price may go beyond, and is shown as this
 _ALMOST: Final = 1 - Fraction(1, 10**40)
@@ -34,6 +35,7 @@ class Receipt:
     left      what the analyst may still spend
     limit     what the account may spend in all
     protects  whom the account protects, in words
+    protection  whom the account protects
     public    columns whose cells the query took for public
     starter   nobody has granted a budget, so the starter cap holds
     time      when it was charged
@@ -50,6 +52,7 @@ class Receipt:
     left: Loss
     limit: Loss
     protects: str
+    protection: Protection
     starter: bool
     time: str
     public: tuple[str, ...] = ()
@@ -91,6 +94,16 @@ class Quote:
     def booked(self) -> Loss | None:
         """What the account is charged, in its own unit."""
         return None if self.price is None else loss_of(self.price, self.protection)
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Columns whose cells the query takes for public."""
+        return self.claim.public
+
+    @property
+    def cost_text(self) -> Message:
+        """What the query states and what the account is charged, in words."""
+        return cost_text(self.cost, self.booked, self.protection)
 
     @property
     def left(self) -> Loss:
@@ -152,10 +165,12 @@ class Quote:
     def _factor_words(self) -> str:
         """Why a price is not what was stated."""
         if self.price is None or self.price.factor == 1:
-            return ""
+            return f" The budget bounds the loss of {self.protection.text}." if self.protection.person else ""
         words = f" {factor_words(self.claim, self.price, self.protection)}"
         if self.price.factor == self.claim.moves:  # no unit makes it cheaper
             return words
+        if self.protection.person is not None:
+            return f"{words} With `rollup` in [person] of the schema a person is one record and costs what is stated."
         return f"{words} Before the first question the data owner may declare another unit (wallflower budget declare)."
 
 
@@ -174,6 +189,7 @@ def make_receipt(
         left=left,
         limit=quoted.account.limit.loss.under(quoted.protection.neighbours),
         protects=quoted.protects,
+        protection=quoted.protection,
         public=quoted.claim.public,
         starter=quoted.account.starter,
         time=paid.time,

@@ -110,7 +110,7 @@ class Ledger:
         protection  what a row is and whose loss is counted; default: one record replaced by another
         by          who decides, in the ledger for good
         account     the account it spends from: data sets about the same people share one
-        apart       data sets with the same content that are about other people all the same
+        apart       data sets with the same content that are nevertheless about other people
         reason      why, in the ledger for good
         """
         require_names(by=by)
@@ -281,14 +281,14 @@ class Ledger:
     def record(self, receipt: Receipt, body: Mapping[str, Any]) -> None:
         """Keep the public release a charge has paid for; each charge has one.
 
-        To keep the same again changes nothing: whoever was not told how it ended may try again.
+        To keep the same again changes nothing: a caller who was not told how it ended may try again.
         """
         kept = canonical(body)
         with self._store.write() as db:
             append_release(db, receipt.id, receipt.dataset, receipt.label, kept)
 
     def reserve(self, asked: Block, *, after: Block) -> Block:
-        """Note which observations a watch is about to look at, durably; gives the note of whoever was first.  (B)"""
+        """Note which observations a watch is about to look at, durably; gives the note of the first caller.  (B)"""
         with self._store.write() as db:
             return append_block(db, asked, after=after)
 

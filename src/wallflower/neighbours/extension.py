@@ -50,8 +50,8 @@ def inliers(points: ArrayLike, radius: float, neighbours: int, *, slack: float, 
 def certify(tree: Tree | Graph, neighbours: int, slack: float, tolerance: float = TOLERANCE) -> Certificate:
     """Bounds on E that differ by at most `tolerance`.
 
-    Whoever asks a supplier that stays crowded is taken into a region where supply is decided exactly. Everybody else
-    stays served as before, but who could pay less at the region's prices joins, until the bounds meet.
+    A record that asks a supplier that stays crowded is taken into a region where supply is decided exactly. All others
+    stay served as before, but who could pay less at the region's prices joins, until the bounds meet.
     """
     bounds = assign(tree, neighbours, slack, tolerance).bounds
     assert bounds is not None  # all neighbours of a whole table are known

@@ -12,7 +12,6 @@ this is post-processing of released numbers and public facts.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 from wallflower.errors import ParameterError
 from wallflower.machine.lazy import Lazy
 from wallflower.schema import Schema
+from wallflower.schema.column import is_identifier_like
 from wallflower.schema.columns import list_names
 from wallflower.text import Message, join, t
 
@@ -205,6 +205,15 @@ def check_distances(points: DistanceColumns, scale: object = None) -> tuple[str,
     names = points.columns
     known = {column.name: column for column in points.schema.columns or () if column.name in names}
     found = []
+    aside = points.schema.columns_set_aside
+    if aside and set(names) == set(points.schema.default_distance_columns):
+        found.append(
+            t(
+                "{names} was left out of distances, because its name is that of an identifier. Name it in `columns` "
+                "if it is a measurement.",
+                names=list_names(aside),
+            )
+        )
     if likely := [name for name in names if is_identifier_like(name) and not _is_label(known.get(name))]:
         found.append(
             t(
@@ -327,26 +336,6 @@ def unverified_share(radii: Sequence[float]) -> str:
         low=min(radii),
         high=max(radii),
     )
-
-
-_IDENTIFIERS: Final = re.compile(
-    r"(?:^|[\s_.\-])(?:id|ids|nr|no|uid|uuid|guid|pk|key|rowid|rownames|rownumber|serial)[\s_.\-]*$"
-    r"|^(?:index|row|rownames|unnamed:? ?\d*)$"
-    r"|(?:patient|account|customer|client|case|record|person|subject|member|order|invoice|phone|card|file)"
-    r"[\s_.\-]*(?:id|no|nr|number|num|key|code)[\s_.\-]*$",
-    re.IGNORECASE,
-)
-
-
-def is_identifier_like(name: str) -> bool:
-    """Whether a column is called as identifiers are. Names are public, so that may be said.
-
-    >>> [is_identifier_like(name) for name in ("id", "Patient No.", "subject_id", "customerID", "rownames")]
-    [True, True, True, True, True]
-    >>> [is_identifier_like(name) for name in ("age", "no_visits", "body mass index", "paid", "width", "casino")]
-    [False, False, False, False, False, False]
-    """
-    return bool(_IDENTIFIERS.search(name.strip()) or re.search(r"[a-z](?:ID|Id)$", name.strip()))
 
 
 # Comparisons

@@ -52,7 +52,7 @@ class Plan:
     A plan costs nothing and looks at no record. In a notebook it shows itself as a card; `print(plan)` says the same.
 
     query                    the word of the question, such as count
-    cost                     what an answer would cost
+    cost                     what an answer would cost, as the query states it
     facts                    the public facts that it rests on, such as the number of records
     chosen                   the way to answer that would be used
     headings                 what each figure of an option is called, in the order to show them
@@ -65,6 +65,8 @@ class Plan:
     measure                  what the curve shows
     scale                    how the measure is drawn
     notes                    what public facts warn of
+    booked                   what the account would be charged, in its unit of protection, where that is known
+    cost_text                the cost and, where it differs, what would be booked, in words
     affords                  how many such questions the budget would answer now, where a ledger was at hand
     """
 
@@ -82,6 +84,8 @@ class Plan:
     scale: Scale = "log"
     conditions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    booked: Loss | None = None
+    cost_text: str = ""
     affords: int | None = None
 
     @property
@@ -120,6 +124,7 @@ class Plan:
         public = {item.name: getattr(self, item.name) for item in fields(self)}
         return public | {
             "cost": self.cost.to_json(),
+            "booked": None if self.booked is None else self.booked.to_json(),
             "facts": dict(self.facts),
             "headings": dict(self.headings),
             "options": [{"mechanism": each.mechanism, **each.figures, "note": each.note} for each in self.options],
@@ -142,7 +147,9 @@ class Plan:
             for each in stored["options"]
         )
         curve = tuple((point[0], point[1]) for point in stored["curve"])
+        booked = stored.get("booked")
         told = {"cost": Loss.from_json(stored["cost"]), "options": options, "curve": curve}
+        told |= {"booked": None if booked is None else Loss.from_json(booked)}
         more = {name: tuple(stored.get(name, ())) for name in ("conditions", "notes")}
         return cls(**known | told | more)
 

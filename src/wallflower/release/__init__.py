@@ -5,9 +5,11 @@ from wallflower.release.answer import (
 )
 from wallflower.release.release import (
     Payment,
+    add_booking,
     check_shared_records,
     declaration_of,
     default_analyst,
+    guarantee_of,
     pay,
     plan_for,
     quote,
@@ -21,9 +23,11 @@ from wallflower.release.release import (
 __all__ = [
     "Payment",
     "Release",
+    "add_booking",
     "check_shared_records",
     "declaration_of",
     "default_analyst",
+    "guarantee_of",
     "pay",
     "plan_for",
     "quote",

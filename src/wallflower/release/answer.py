@@ -261,7 +261,7 @@ class Release(Generic[A]):
         left = t("{left} is left for {analyst}.", left=self.left, analyst=self.analyst)
         if self.booked is None or self.limit is None:
             return left
-        if self.booked.amount == self.guarantee.loss.amount:
+        if (self.booked.amount, self.booked.delta) == (self.guarantee.loss.amount, self.guarantee.loss.delta):
             cost = t("It cost {cost}.", cost=self.booked)
         else:
             cost = t(
@@ -272,6 +272,12 @@ class Release(Generic[A]):
         budget = t("The budget of all analysts together is {limit}.", limit=self.limit)
         meaning = certainty(self.booked)
         return join(" ", [cost, left, budget, *([] if meaning is None else [meaning])])
+
+    @property
+    def loss_text(self) -> str:
+        """The loss, exactly; where rows are brought together by person, that of a person with all their rows."""
+        person = self.guarantee.person_loss
+        return str(self.guarantee.loss) if person is None else t("{loss} per person", loss=str(person))
 
     @property
     def summary(self) -> str:
@@ -326,7 +332,7 @@ def citation(release: Release[Any], *, publisher: str, link: str) -> str:
     day = day_words(release)
     parts = (
         f"{publisher}: {release.question}" if publisher else release.question,
-        f"Data set {release.dataset}, {release.facts}{terms}; {release.guarantee.loss}.",
+        f"Data set {release.dataset}, {release.facts}{terms}; {release.loss_text}.",
         f"Release {release.ledger_id} of its ledger{f', {day}' if day else ''}.",
         f"wallflower {release.version}.",
         link,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, Self
@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.query import PublicFacts
 from wallflower.text import Message, join, t, tn
+from wallflower.units import Protection
 
 _SHOWN_AT: Final = "1e-6"
 
@@ -23,11 +24,15 @@ class Guarantee:
     public  columns whose cells were taken for public: adjacent tables agree in these
     change  the change that is hidden at this loss, in words, where a query assumes one that is smaller than the public
             range; empty: the change of the loss's adjacency
-    booked  with a change: what the budget was charged, which covers changes within the whole public range
+    booked  with a change or a person: what the budget was charged, which covers changes within the whole public range
+            and all rows of a person
     theorems  what the promise rests on, by how it was checked (`wallflower.theorems`)
+    protection  where rows are brought together by person: whom the account protects
 
     >>> Guarantee(Loss("0.5")).text.split(":")[0]
     'Differential privacy with ε = 0.5'
+    >>> Guarantee(Loss("0.5"), booked=Loss("0.5"), protection=Protection(person="who")).unit
+    'any one person (all rows with the same who) replaced by any other (the number of people is public)'
     """
 
     loss: Loss
@@ -35,6 +40,7 @@ class Guarantee:
     change: str = ""
     booked: Loss | None = None
     theorems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    protection: Protection | None = None
 
     @property
     def kind(self) -> Kind:
@@ -62,18 +68,31 @@ class Guarantee:
         return self.loss.neighbours
 
     @property
+    def person_loss(self) -> Loss | None:
+        """The loss of a person with all their rows: what was booked; None where rows are not brought together."""
+        if self.protection is None or self.protection.person is None or self.kind is Kind.OUTPUT_CONSTRAINED:
+            return None
+        return self.booked or (self.loss if self.protection.units_per_person == 1 else None)
+
+    @property
     def unit(self) -> str:
-        """The change that is hidden, in words."""
-        return self.change or self.adjacency.text
+        """The change that is hidden, in words: of a person's rows, where they are brought together."""
+        if self.change:
+            return self.change
+        person = None if self.protection is None else self.protection.person_change
+        return self.adjacency.text if person is None or self._is_per_row else person
 
     @property
     def text(self) -> Message:
         """What it promises, in a sentence or two."""
-        sentences = [_WORDS[self.kind](self.loss, self.unit)]
-        if self.public:
+        sentences = [*self._change_sentences()]
+        if self.public and self.person_loss is not None:
+            cells = join(t(" and "), self.public)
+            sentences.append(t("The person keeps the {cells}, public by the schema: that is not hidden.", cells=cells))
+        elif self.public:
             cells = join(t(" and "), self.public)
             sentences.append(t("The record keeps its {cells}, public by the schema: that is not hidden.", cells=cells))
-        if self.change and self.booked is not None:
+        if self.change and self.booked is not None and self.person_loss is None:
             sentences.append(
                 t(
                     "Larger changes, up to the whole public range, are covered by the {loss} that was charged.",
@@ -81,6 +100,22 @@ class Guarantee:
                 )
             )
         return join(" ", sentences)
+
+    @property
+    def _is_per_row(self) -> bool:
+        """Whether only single rows are covered, though a person may have several: no theorem for the group."""
+        return self.person_loss is None and self.protection is not None and self.protection.units_per_person > 1
+
+    def _change_sentences(self) -> Iterator[Message]:
+        person, change = self.person_loss, None if self.protection is None else self.protection.person_change
+        if person is None or change is None:
+            yield _WORDS[self.kind](self.loss, self.unit)
+            if self._is_per_row and change is not None:
+                yield t("This is for a single row: a person with several rows is not covered.")
+            return
+        yield _WORDS[person.kind](person, change)
+        if self.change or (person.amount, person.delta) != (self.loss.amount, self.loss.delta):
+            yield t("With {change} it is {loss}.", change=self.change or self.adjacency.text, loss=self.loss)
 
     @property
     def evidence(self) -> str:
@@ -99,17 +134,19 @@ class Guarantee:
             **({"public": list(self.public)} if self.public else {}),
             **({"change": self.change} if self.change else {}),
             **({"booked": {name: str(value) for name, value in self.booked.to_json().items()}} if self.booked else {}),
+            **({"protection": self.protection.to_json()} if self.protection else {}),
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        booked = stored.get("booked")
+        booked, protection = stored.get("booked"), stored.get("protection")
         return cls(
             Loss.from_json(stored["loss"]),
             public=tuple(stored.get("public", ())),
             change=stored.get("change", ""),
             booked=None if booked is None else Loss.from_json(booked),
             theorems={name: tuple(labels) for name, labels in stored.get("theorems", {}).items()},
+            protection=None if protection is None else Protection.from_json(protection),
         )
 
 

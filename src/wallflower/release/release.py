@@ -20,10 +20,10 @@ from typing import Any, Final, Generic
 from wallflower.config import ANALYST, find_analyst
 from wallflower.data import Points, Schema, Table, TiledPoints, TiledTable, load
 from wallflower.data.fingerprints import fingerprint
-from wallflower.errors import LedgerUnreachable, NotUseful
+from wallflower.errors import LedgerUnreachable, NotUseful, Untranslatable
 from wallflower.ledger import Declaration, Ledger, Quote, Receipt
 from wallflower.ledger.account import protection_of
-from wallflower.ledger.decision import booking_note
+from wallflower.ledger.decision import booking_note, loss_of
 from wallflower.machine.version import VERSION
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind
@@ -34,7 +34,7 @@ from wallflower.release.inputs import Records, project
 from wallflower.release.steward_key import steward_key
 from wallflower.schema.schema import require_secret_rows
 from wallflower.theorems import sort_by_evidence
-from wallflower.units import Protection
+from wallflower.units import Claim, Protection, cost_text, price
 
 _PATIENCE: Final = 10.0  # seconds for a ledger to take what was paid for
 _PAUSE: Final = 0.25
@@ -51,8 +51,8 @@ def release(
 ) -> Release[A]:
     """Answer once and pay for it: the only function that sees both data and ledger.
 
-    This is the door for programs, which plan by themselves: an answer of no use is only warned about, where the methods
-    of `wf.open`, the command line and the service refuse it.
+    This is the entry point for programs, which plan by themselves: an answer that is mostly noise is
+    only warned about, where the methods of `wf.open`, the command line and the service refuse it.
 
     query            the query with its parameters, such as `wf.Count(...)`; its loss is what is charged
     data             a Table, Points, or anything `load` reads
@@ -106,9 +106,7 @@ class Payment(Generic[D, A]):
             interval=reading.interval,
             covers=reading.covers,
             text=reading.text,
-            guarantee=Guarantee(
-                receipt.cost, receipt.public, change, receipt.booked if change else None, self._sort_theorems()
-            ),
+            guarantee=guarantee_of(receipt, change, self._sort_theorems()),
             mechanism=reading.mechanism,
             proof=query.proof,
             status=str(reading.status or query.status),
@@ -139,6 +137,15 @@ class Payment(Generic[D, A]):
         found = self.query.conditions_of_release(reading.extras, self.view)
         known = [words for words in found if words not in quality.conditions]
         return replace(quality, conditions=(*quality.conditions, *known))
+
+
+def guarantee_of(
+    charge: Receipt | Quote, change: str = "", theorems: Mapping[str, tuple[str, ...]] | None = None
+) -> Guarantee:
+    """Return what an answer promises for a charge, or for one that is quoted: to a person, if the account does."""
+    protection = charge.protection if charge.protection.person is not None else None
+    booked = charge.booked if change or protection is not None else None
+    return Guarantee(charge.cost, charge.public, change, booked, theorems or {}, protection)
 
 
 def _record(ledger: Ledger, receipt: Receipt, body: Mapping[str, Any]) -> None:
@@ -184,23 +191,29 @@ def plan_for(query: Query[D, A], view: D, declared: Protection | None = None) ->
     """What to expect of a question here, with what the table's public facts warn of and what the budget would be
     charged in the unit that it protects: as `declared` in the ledger, or by the schema."""
     plan = query.plan_on(view)
-    notes = (*query.cautions(view), *_reading_notes(view), *_booking_notes(query, view, declared))
+    notes = (*query.cautions(view), *_reading_notes(view))
     conditions = (*plan.conditions, *query.conditions(view))
-    return replace(plan, conditions=conditions, notes=(*plan.notes, *notes))
-
-
-def _booking_notes(query: Query[D, A], view: D, declared: Protection | None) -> tuple[str, ...]:
-    """The charge where it is not the stated loss. Nothing is said where neither ledger nor schema has declared a unit,
-    unless an assumed change alone multiplies it."""
     schema = getattr(view, "schema", None)
     known = declared or (schema.protects if isinstance(schema, Schema) else None)
-    if query.cost().kind is Kind.OUTPUT_CONSTRAINED:
-        return ()
-    claim = query.claim(view)
-    if known is None and claim.moves == 1:
-        return ()
-    note = booking_note(claim, known or Protection())
-    return () if note is None else (note,)
+    return add_booking(replace(plan, conditions=conditions, notes=(*plan.notes, *notes)), query.claim(view), known)
+
+
+def add_booking(plan: Plan, claim: Claim, declared: Protection | None) -> Plan:
+    """Add what the account would be charged, and why where that is not the stated loss.
+
+    Nothing is added where neither ledger nor schema has declared a unit, unless an assumed change alone multiplies the
+    loss, nor where no theorem translates it.
+    """
+    if plan.cost.kind is Kind.OUTPUT_CONSTRAINED or (declared is None and claim.moves == 1):
+        return plan
+    known = declared or Protection()
+    try:
+        booked = loss_of(price(claim, known), known)
+    except Untranslatable:
+        return plan
+    note = booking_note(claim, known)
+    notes = plan.notes if note is None else (*plan.notes, note)
+    return replace(plan, booked=booked, cost_text=cost_text(plan.cost, booked, known), notes=notes)
 
 
 def _reading_notes(view: Any) -> tuple[str, ...]:
@@ -220,7 +233,7 @@ def require_useful(plan: Plan, *, force: bool | None = False) -> None:
         return
     if force is not None:
         raise NotUseful(plan.query, verdict=plan.verdict, smallest=plan.smallest_useful_epsilon)
-    warnings.warn(f"{plan.query}: {plan.verdict}. It is paid for all the same.", stacklevel=4)
+    warnings.warn(f"{plan.query}: {plan.verdict}. It is paid for anyway.", stacklevel=4)
 
 
 def quote(query: Query[D, A], table: Records, ledger: Ledger, *, analyst: str) -> Quote:
@@ -245,7 +258,7 @@ def declaration_of(dataset: str, schema: Schema) -> Declaration | None:
 def check_shared_records(table: Records, ledger: Ledger, *, source: object = None, key: bytes | None = None) -> None:
     """Compare what is about to be asked with what other data sets hold: one content has one budget.
 
-    It depends on records, so only whoever holds them is told, when they are loaded and before anything is asked.
+    It depends on records, so only their holder is told, when they are loaded and before anything is asked.
     """
     declared, place = declaration_of(table.name, table.schema), str(source) if isinstance(source, str | Path) else None
     tags = fingerprint(table, steward_key() if key is None else key, source=place)

@@ -1,7 +1,7 @@
 """The steward's key for fingerprints: thirty-two bytes in a file that nobody else can read.
 
-It is in the data home of whoever loads tables, and never in a ledger, an export or a service: with it and with the tags
-in a ledger, guesses about records could be tried. Without it, tags made before say nothing any more, to anybody.
+It is in the data home of the person who loads tables, and never in a ledger, an export or a service: with it and with
+the tags in a ledger, guesses about records could be tried. Without it, older tags say nothing any more, to anybody.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from wallflower.text import Message, join, label, t
 Row = dict[str, Any]
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-_MANY, _FIRST = 24, 12  # a longer list is read by its beginning
+_MAX_ITEMS, _FIRST = 24, 12  # a longer list is read by its beginning
 
 
 def readable(value: object) -> Message:
@@ -52,8 +52,8 @@ def readable(value: object) -> Message:
             return join(", ", pairs) if pairs else t("none")
         case list() | tuple():
             between = "; " if any(isinstance(item, list | tuple | Mapping) for item in value) else ", "
-            items = [_part(item) for item in value[: _FIRST if len(value) > _MANY else None]]
-            if len(value) > _MANY:
+            items = [_part(item) for item in value[: _FIRST if len(value) > _MAX_ITEMS else None]]
+            if len(value) > _MAX_ITEMS:
                 items.append(t("… ({n:,} in all)", n=len(value)))
             return join(between, items) if items else t("none")
         case _:
@@ -91,7 +91,7 @@ def symbol(loss: Loss) -> str:
 def _part(item: object) -> Message:
     """An item of something larger, where names in a list are one thing, such as a set of columns."""
     if isinstance(item, list | tuple) and item and all(isinstance(name, str) for name in item):
-        return label(" × ".join(item)) if len(item) <= _MANY else readable(item)
+        return label(" × ".join(item)) if len(item) <= _MAX_ITEMS else readable(item)
     return readable(item)
 
 

@@ -1,6 +1,6 @@
 """Pictures of what a detector says: of records that are at hand, of one of them, of any values of two columns.
 
-The first two show records, so they are for whoever may see these; the third is made of released numbers alone.
+The first two show records, so they are for people who may see these; the third is made of released numbers alone.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from datetime import datetime, timedelta
@@ -227,3 +228,23 @@ def _is_date(text: object) -> bool:
 
 def _is_layout(text: object) -> bool:
     return isinstance(text, str) and "%" in text
+
+
+_IDENTIFIERS: Final = re.compile(
+    r"(?:^|[\s_.\-])(?:id|ids|nr|no|uid|uuid|guid|pk|key|rowid|rownames|rownumber|serial)[\s_.\-]*$"
+    r"|^(?:index|row|rownames|unnamed:? ?\d*)$"
+    r"|(?:patient|account|customer|client|case|record|person|subject|member|order|invoice|phone|card|file)"
+    r"[\s_.\-]*(?:id|no|nr|number|num|key|code)[\s_.\-]*$",
+    re.IGNORECASE,
+)
+
+
+def is_identifier_like(name: str) -> bool:
+    """Whether a column is called as identifiers are. Names are public, so that may be said.
+
+    >>> [is_identifier_like(name) for name in ("id", "Patient No.", "subject_id", "customerID", "rownames")]
+    [True, True, True, True, True]
+    >>> [is_identifier_like(name) for name in ("age", "no_visits", "body mass index", "paid", "width", "casino")]
+    [False, False, False, False, False, False]
+    """
+    return bool(_IDENTIFIERS.search(name.strip()) or re.search(r"[a-z](?:ID|Id)$", name.strip()))

@@ -2,7 +2,9 @@
 
 A table of visits has several rows of one patient, and the guarantee is to hold for the patient. `rollup` makes one
 record of all rows of a person, so that every query works at its usual cost (Y1). `max_rows` keeps at most that many
-rows of each person, and every query costs that many times as much (Y2). Proofs: proof.md of `ledger`.
+rows of each person, and every query costs that many times as much (Y2). With `time`, rows are readings of a stream:
+they become one entry for each person and time, and a record holds the entries of one time (Y4). Proofs: proof.md of
+`ledger`.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ class Person:
     max_rows    keep at most this many rows of each person, chosen at random without looking at them
     order       the column that orders a person's rows for `first` and `last`; default: the order of the file
     missing_id  own: a row without an identifier is a person of its own; refuse: such a table is refused
+    time        rows are readings of a stream: one record for each time in this column, with a column for each person
+                and, as its entry, the aggregate of the one column in `rollup`; identifiers and times are public then
 
     >>> Person(id="patient", rollup={"pulse": "max", "visits": "count"}).source_columns
     ('patient', 'pulse')
@@ -41,9 +45,10 @@ class Person:
     max_rows: int | None = None
     order: str | None = None
     missing_id: Literal["own", "refuse"] = "own"
+    time: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("id", "order"):
+        for name in ("id", "order", "time"):
             value = getattr(self, name)
             if not isinstance(value, str | None) or value == "" or (name == "id" and value is None):
                 raise ParameterError(f"person.{name} must be the name of a column. Correct the schema.")
@@ -62,12 +67,25 @@ class Person:
             raise ParameterError("person.order belongs to `rollup`; with `max_rows` rows are drawn at random. Omit it.")
         if self.missing_id not in ("own", "refuse"):
             raise ParameterError("person.missing_id must be 'own' or 'refuse'. Correct the schema.")
+        if self.time is not None:
+            self._check_time()
+
+    def _check_time(self) -> None:
+        if self.rollup is None or len(self.rollup) != 1:
+            raise ParameterError(
+                "person.time: a stream has one entry for each person and time. State one column in `rollup`, such as "
+                '{ load = "mean" }.'
+            )
+        if self.time == self.id or self.time in self.rollup:
+            raise ParameterError(
+                "person.time must be another column than `id` and that of `rollup`. Correct the schema."
+            )
 
     @property
     def source_columns(self) -> tuple[str, ...]:
         """The columns of the source that the roll-up reads."""
         read = [name for name, aggregate in (self.rollup or {}).items() if aggregate != "count"]
-        return tuple(dict.fromkeys([self.id, *([] if self.order is None else [self.order]), *read]))
+        return tuple(dict.fromkeys([self.id, *(name for name in (self.time, self.order) if name is not None), *read]))
 
     @property
     def units_per_person(self) -> int:

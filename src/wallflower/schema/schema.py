@@ -1,6 +1,7 @@
 """What is public about a table: its columns, their bounds, scales and categories, and how many records there are.
 
-A schema is written before anybody looks at the data, so a refusal here may repeat whatever the schema says.
+A schema is written before anybody looks at the data, so a refusal here may repeat whatever the schema says. Labels (Y4)
+in here are those of proof.md of `ledger`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from pathlib import Path
 from typing import Any, Final, Self, TypedDict
 
 from wallflower.errors import DataError, ParameterError, SourceError
-from wallflower.schema.column import DEFAULTS, TEXTS, Column, TableWords, names_of
+from wallflower.schema.column import DEFAULTS, TEXTS, Column, TableWords, is_identifier_like, names_of
 from wallflower.schema.columns import FORMAT, Format, call_or_refuse, list_names
+from wallflower.schema.join import Join
 from wallflower.schema.person import Person
 from wallflower.units import Protection
 
-__all__ = ["Column", "Person", "Schema", "WayToRead"]
+__all__ = ["Column", "Join", "Person", "Schema", "WayToRead"]
 
 
 class WayToRead(TypedDict, total=False):
@@ -43,6 +45,7 @@ class Schema(TableWords):
     account   the budget it spends from, if not its own: tables about the same people share one
     protects  what a row is and whose loss that budget bounds
     person    who the rows belong to, where a person has several: one record is made of them, or a few are kept
+    join      a second table with one row per person, whose columns join the records
     file      how the source is written
     without   which of its columns are left out, whatever is asked
     """
@@ -54,6 +57,7 @@ class Schema(TableWords):
     account: str | None = None
     protects: Protection | None = None
     person: Person | None = None
+    join: Join | None = None
     file: Format | None = None
     without: tuple[str, ...] = ()
 
@@ -77,6 +81,8 @@ class Schema(TableWords):
             raise ParameterError("the schema's clip is true or false. Correct the schema.")
         if self.person is not None:
             object.__setattr__(self, "protects", _protect_person(self.person, self.protects))
+        if self.join is not None:
+            _check_join(self.join, self)
 
     @classmethod
     def of(
@@ -130,7 +136,9 @@ class Schema(TableWords):
         refusal = SourceError(
             f"{path}: the schema cannot be opened, or is not the format its name says. Check the file."
         )
-        return cls.from_json(call_or_refuse(lambda: parse(Path(path).read_text(encoding="utf-8")), lambda _: refusal))
+        stored = call_or_refuse(lambda: parse(Path(path).read_text(encoding="utf-8")), lambda _: refusal)
+        schema = cls.from_json(stored)
+        return schema if schema.join is None else replace(schema, join=schema.join.below(Path(path).parent))
 
     @classmethod
     def from_json(cls, stored: Any) -> Self:
@@ -141,6 +149,8 @@ class Schema(TableWords):
             stored = {**stored, "protects": Protection.from_json(_table(stored["protects"], "protects"))}
         if "person" in stored:
             stored = {**stored, "person": Person.from_json(_table(stored["person"], "person"))}
+        if "join" in stored:
+            stored = {**stored, "join": Join.from_json(_table(stored["join"], "join"))}
         if "file" in stored:
             _require_known(_table(stored["file"], "file"), FORMAT, "file")
             stored = {**stored, "file": Format(**stored["file"])}
@@ -159,21 +169,22 @@ class Schema(TableWords):
         stated: dict[str, Any] = {"name": self.name, "rows": self.rows, "clip": self.clip, "account": self.account}
         stated |= self.words()
         person = None if self.person is None else self.person.to_json()
-        stated |= {"without": list(self.without), "protects": protects, "person": person}
+        join = None if self.join is None else self.join.to_json()
+        stated |= {"without": list(self.without), "protects": protects, "person": person, "join": join}
         stated |= {"file": None if self.file is None else self.file.stated_parts, "columns": columns}
         return {key: value for key, value in stated.items() if value}
 
     def bare(self) -> Schema:
-        """The same without words for readers: what a question may keep."""
+        """The same without words for readers and without the place of a second table: what a question may keep."""
         none: dict[str, Any] = dict.fromkeys(names_of(Column))
         columns = self.columns and tuple(replace(column, **none) for column in self.columns)
-        return replace(self, columns=columns, **dict.fromkeys(names_of(Schema)))  # type: ignore[arg-type]
+        return replace(self, columns=columns, join=None, **dict.fromkeys(names_of(Schema)))  # type: ignore[arg-type]
 
     def to_toml(self) -> str:
         """What was stated, as the text of a schema file."""
         stated = self.to_json()
         lines = [f"{key} = {_toml(value)}" for key, value in stated.items() if not isinstance(value, dict)]
-        for part in ("protects", "person", "file"):
+        for part in ("protects", "person", "join", "file"):
             if part in stated:
                 lines += ["", f"[{part}]", *(f"{key} = {_toml(value)}" for key, value in stated[part].items())]
         for name, facts in stated.get("columns", {}).items():
@@ -194,6 +205,28 @@ class Schema(TableWords):
     def distance_columns(self) -> tuple[str, ...]:
         """The columns that distances are taken over: numbers, and labels with a weight."""
         return tuple(c.name for c in self.columns or () if c.kind not in TEXTS or c.weight is not None)
+
+    @property
+    def columns_set_aside(self) -> tuple[str, ...]:
+        """Number columns that no distance is taken over unless somebody names them.
+
+        They are called as identifiers are, and the schema states nothing about them. Names are public.
+
+        >>> Schema(columns=(Column("patient_no"), Column("age"), Column("file no", low=0, high=9))).columns_set_aside
+        ('patient_no',)
+        """
+        likely = [c for c in self.columns or () if c.kind not in TEXTS and is_identifier_like(c.name)]
+        return tuple(column.name for column in likely if not column.facts())
+
+    @property
+    def default_numbers(self) -> tuple[str, ...]:
+        """The columns of numbers that are measured unless some are named."""
+        return tuple(name for name in self.numbers if name not in self.columns_set_aside)
+
+    @property
+    def default_distance_columns(self) -> tuple[str, ...]:
+        """The columns that distances are taken over unless some are named."""
+        return tuple(name for name in self.distance_columns if name not in self.columns_set_aside)
 
     def notes(self, columns: Iterable[str]) -> tuple[str, ...]:
         """What is done to these columns of every record before a question, as the schema says; never how often."""
@@ -223,13 +256,22 @@ class Schema(TableWords):
         return replace(self, columns=tuple(replace(c, scale=scales.get(c.name, c.scale)) for c in known) or None)
 
     def only(self, names: Sequence[str]) -> Schema:
-        """Return the schema of these columns; a roll-up keeps those of its columns that are among them."""
-        known = {column.name: column for column in self.columns or ()}
-        columns, person = tuple(known.get(name) or Column(name) for name in names), self.person
+        """Return the schema of these columns; a roll-up and a join keep those of their columns that are among them.
+
+        A join without columns is none, since it neither adds nor removes a record. A roll-up without columns stays:
+        people are counted by it.
+        """
+        person, join = self.person, self.join
+        if join is not None and join.columns is not None:
+            joined = tuple(name for name in join.columns if name in names)
+            join = replace(join, columns=joined) if joined else None
         if person is not None and person.rollup is not None:
             kept = {name: aggregate for name, aggregate in person.rollup.items() if name in names}
+            names = names if kept or join is None else (*names, *person.rollup)
             person = replace(person, rollup=kept) if kept else person
-        return replace(self, columns=columns, person=person)
+        known = {column.name: column for column in self.columns or ()}
+        columns = tuple(known.get(name) or Column(name) for name in names)
+        return replace(self, columns=columns, person=person, join=join)
 
 
 def label_names(schema: Schema, others: Sequence[str]) -> tuple[str, ...]:
@@ -276,6 +318,8 @@ def _table(stored: Any, what: str) -> Mapping[str, Any]:
 
 def _protect_person(person: Person, stated: Protection | None) -> Protection:
     """The unit of protection that a declaration of people implies; one that is stated too must agree with it."""
+    if person.time is not None:
+        return _protect_stream(stated)
     implied = Protection(units_per_person=person.units_per_person, person=person.id)
     if stated is None:
         return implied
@@ -285,6 +329,41 @@ def _protect_person(person: Person, stated: Protection | None) -> Protection:
             "rows and units_per_person from `protects`."
         )
     return replace(implied, unit=stated.unit)
+
+
+def _protect_stream(stated: Protection | None) -> Protection:
+    """The unit of protection of readings: a person over the stream, unless another unit of time is stated.  (Y4)"""
+    if stated is None:
+        return Protection(rows="time", unit="person")
+    if stated.rows != "time":
+        raise ParameterError(
+            'protects: [person] with `time` makes a record of each time. State rows = "time" in `protects`, or remove '
+            "it: one person over the whole stream is protected then."
+        )
+    return stated
+
+
+def _check_join(join: Join, schema: Schema) -> None:
+    """Refuse a join that is not on the identifier of a person, or whose columns are those of the first table too."""
+    person = schema.person
+    if person is not None and person.time is not None:
+        raise ParameterError("join: a record of a stream is a time and belongs to nobody. Remove [join], or `time`.")
+    if person is not None and join.on != person.id:
+        raise ParameterError(
+            f"join.on must be {person.id!r}, the identifier of [person]: a join on another column could bring the rows "
+            "of several people together. Correct the schema."
+        )
+    twice = sorted(set(join.columns or ()) & set((person and person.rollup) or ()))
+    if twice:
+        raise ParameterError(
+            f"join.columns: {list_names(twice)} is a column of `rollup` too, and names must differ. Rename one, or "
+            "state the other `columns` in [join]."
+        )
+    stated = next((column for column in schema.columns or () if column.name == join.on), None)
+    if stated is not None and not stated.identifier:
+        raise ParameterError(
+            f"join.on: column {join.on!r} identifies people and cannot be a measurement. State identifier = true."
+        )
 
 
 def _toml(value: object) -> str:

@@ -20,7 +20,7 @@ from wallflower.errors import ParameterError, SourceError
 from wallflower.machine.strict_reader import load_table, read_table, to_table
 from wallflower.names import account_name
 from wallflower.privacy import exact
-from wallflower.schema import Schema
+from wallflower.schema import Person, Schema
 from wallflower.schema.columns import call_or_refuse
 from wallflower.units import Protection
 
@@ -364,14 +364,20 @@ class _DatasetTable:
     engine: str | None = None
 
 
-def state_account(schema: Schema, *, account: str | None, protects: Any, where: str) -> Schema:
-    """Return the schema with the account and the unit of protection that are stated beside it."""
+def state_account(schema: Schema, *, account: str | None, protects: Any, where: str, person: Any = None) -> Schema:
+    """Return the schema with the account, the unit of protection and the person that are stated beside it.
+
+    A person's unit follows from the declaration of the person; `protects` may add that membership is protected.
+    """
     stated: dict[str, Any] = {
         "account": account,
         "protects": None if protects is None else Protection.from_json(protects),
+        "person": None if person is None else Person.from_json(person),
     }
     for name, value in stated.items():
         known = getattr(schema, name)
+        if name == "protects" and schema.person is not None and value is not None:  # the schema checks all but the unit
+            known = value if known.unit in ("record", value.unit) else known
         if value is not None and known is not None and known != value:
             raise ParameterError(f"{where}: its schema has another {name}. State it once, or state the same.")
     return replace(schema, **{name: value for name, value in stated.items() if value is not None})

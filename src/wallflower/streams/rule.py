@@ -175,7 +175,7 @@ def names_of(query: Watch, columns: Sequence[str] | None, schema: Schema | None)
     """What the entries of an observation are called."""
     stated = None if schema is None or schema.columns is None else schema.numbers
     given = tuple(columns) if columns is not None else None
-    names = query.columns or given or stated
+    names = query.columns or given or (None if schema is None else schema.default_numbers)
     if not names or (query.columns and given not in (None, query.columns)):
         raise ParameterError(
             "columns: a watch must know what the entries of an observation are called, and be told once. "

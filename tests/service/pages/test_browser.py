@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from chromium_visitor import LOSS, chromium, trial_service, visitor
 from playwright.sync_api import Browser, Request, Route, expect
-from served import Service, run_service
+from served import Service, run_service, settings
 
 from browser import needs_chromium
 from wallflower.service.demo import Trial, trial
@@ -302,4 +304,35 @@ def test_before_a_sensitive_act_the_token_is_entered_again(chromium: Browser) ->
             sue.page.get_by_label("Your token").fill(token)
             sue.page.get_by_role("button", name="Continue").click()
         expect(sue.page.get_by_role("status")).to_contain_text("The budget is set.")
+        assert sue.complaints == []
+
+
+def test_a_steward_registers_rows_of_people(chromium: Browser, tmp_path: Path) -> None:
+    rows = [(who, visit) for who in range(30) for visit in range(who % 7 + 1)]
+    lines = "".join(f"P{who},{visit},{60 + (7 * who + visit) % 90}\n" for who, visit in rows)
+    (tmp_path / "visits.csv").write_text(f"patient_no,day,pulse\n{lines}")
+    with run_service(settings(tmp_path)) as service:
+        sue = visitor(chromium, service)
+        sue.sign_in(str(service.token("sue", "steward").token))
+        sue.page.goto(f"{service.url}/ui/register")
+        sue.page.get_by_label("Name").fill("visits")
+        sue.page.get_by_label("Source").select_option("visits.csv")
+        sue.page.get_by_role("button", name="Draft the schema").click()
+        expect(sue.page.get_by_role("status")).to_contain_text("patient_no repeats, up to 7 rows")
+        sue.shot("people-notice")
+        sue.page.get_by_label("Column that identifies a person").select_option("patient_no")
+        sue.page.get_by_label("What is made of a person's rows").select_option("rollup")
+        sue.page.get_by_role("button", name="Update the fields").click()
+        expect(sue.page.get_by_role("status")).to_have_count(0)
+        pulse = sue.page.get_by_role("group", name="pulse")
+        pulse.get_by_label("Minimum").fill("0")
+        pulse.get_by_label("Maximum").fill("220")
+        pulse.get_by_label("Aggregate").select_option("max")
+        sue.page.get_by_label("Name of a column with the number of rows").fill("visits")
+        sue.page.get_by_label("Its public maximum").fill("20")
+        sue.shot("people-rollup")
+        sue.page.get_by_role("button", name="Register visits").click()
+        sue.page.wait_for_url("**/ui/datasets/visits/budget?done=registered")
+        expect(sue.page.locator("main")).to_contain_text("one person (all rows with the same patient_no)")
+        sue.shot("people-budget")
         assert sue.complaints == []

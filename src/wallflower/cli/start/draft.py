@@ -29,10 +29,10 @@ from wallflower.machine.files import write_text
 from wallflower.names import require_account_name
 from wallflower.privacy import Loss
 from wallflower.queries.scale import Scale
-from wallflower.query.accuracy import is_identifier_like
 from wallflower.rehearsal import TYPES, Draft, labels_fact
 from wallflower.release import check_shared_records, default_analyst, pay
 from wallflower.schema import Person
+from wallflower.schema.column import is_identifier_like
 from wallflower.schema.columns import FORMAT, list_names, pick, split_list
 from wallflower.schema.person import read_rollup
 from wallflower.units import Protection

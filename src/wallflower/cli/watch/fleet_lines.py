@@ -39,7 +39,7 @@ def decide_fleet(query: Any, given: Mapping[str, Any], dataset: str) -> str:
     became of it.
     """
     facts = facts_of(given["schema"], query.wants())
-    columns = query.columns or (facts.numbers if facts else ()) or (VALUE,)
+    columns = query.columns or (facts.default_numbers if facts else ()) or (VALUE,)
     own = {name: given[name] for name in ("analyst", "idempotency_key", "renew", "force", "look_ahead")}
     opened: Fleet | None = None
     try:

@@ -125,7 +125,7 @@ class QuestionInterruption(PrivacyError):
 
 
 def ask_options(question: Question) -> Mapping[str, Any]:
-    """What may be said besides, if the question can be asked of a stream."""
+    """Return further options, if the query can be asked of a stream."""
     return _ASK if question.accepts_stream else {}
 
 
@@ -165,7 +165,7 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
         return
     watch: OpenWatch | None = None
     try:
-        wanted = Selection(names=query.columns or (facts.numbers if facts else ()) or None)
+        wanted = Selection(names=query.columns or (facts.default_numbers if facts else ()) or None)
         found = stream(
             given["source"], wanted, time=None if query.seasonal_baseline is None else query.seasonal_baseline.time
         )
@@ -258,7 +258,7 @@ def _follow(watch: OpenWatch, found: Stream, following: int) -> None:
 
 
 def _warn_of_oddities(odd: Oddities, warned: set[str]) -> None:
-    """Warn whoever sends the stream, once for each kind."""
+    """Warn the sender of the stream, once for each kind."""
     if odd.unreadable and "unreadable" not in warned:
         warned.add("unreadable")
         notice("An entry holds something that is not a number, such as 4,2 for 4.2. Such entries count as missing.")
@@ -299,8 +299,8 @@ def _fate(watch: OpenWatch | None, checkpoint: str | None) -> str:
 def _stem(source: str) -> str:
     if source == STDIN:
         raise ParameterError(
-            "--dataset: standard input has no name, and the budget hangs on one. Add --dataset NAME, or name it in the "
-            "schema."
+            "--dataset: standard input has no name, and the budget is tracked under one. Add --dataset NAME, or "
+            "name it in the schema."
         )
     return Path(Path(source).name.removesuffix(".gz")).stem
 

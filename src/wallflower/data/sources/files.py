@@ -29,7 +29,7 @@ from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.machine.heavy import pyarrow_fs as _fs
 from wallflower.machine.heavy import pyarrow_parquet as _parquet_reader
 from wallflower.machine.heavy import python_calamine as _calamine
-from wallflower.schema import Schema
+from wallflower.schema import Column, Schema
 from wallflower.schema.column import TEXTS
 from wallflower.schema.columns import (
     EXACT_BELOW,
@@ -75,15 +75,57 @@ def select(facts: Schema) -> tuple[Schema, Selection]:
         if not kept:
             raise DataError("every column is left out, and a question needs one. Leave out fewer of them.")
         facts = facts.only(kept)
-    texts = frozenset(c.name for c in facts.columns or () if c.kind in TEXTS or c.unit is not None)
+    facts = _name_joined_columns(facts)
+    texts = text_columns(facts)
     names, without = facts.names, facts.without
+    if facts.join is not None:
+        texts |= {facts.join.on}
+        if names is not None:
+            first = [name for name in names if name not in (facts.join.columns or ())]
+            names = tuple(dict.fromkeys([facts.join.on, *first]))
     if facts.person is not None:
-        texts |= {facts.person.id}
+        texts |= {facts.person.id} if facts.person.time is None else {facts.person.id, facts.person.time}
         if facts.person.rollup is not None:
             names, without = facts.person.source_columns, ()
         elif names is not None:
             names = tuple(dict.fromkeys([facts.person.id, *names]))
     return facts, Selection(names=names, texts=texts, without=without, form=facts.file or Format())
+
+
+def text_columns(facts: Schema) -> frozenset[str]:
+    """Return the columns that are read as they are written: labels, identifiers, times and dates."""
+    return frozenset(c.name for c in facts.columns or () if c.kind in TEXTS or c.unit is not None)
+
+
+def read_second(facts: Schema, columns: tuple[str, ...] | None, *, limit_bytes: int | None = None) -> Any:
+    """Return these columns of the second table of a join and its identifiers; None: all columns."""
+    join = facts.join
+    assert join is not None
+    names = None if columns is None else (join.on, *columns)
+    is_text = join.table.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+    form = replace(facts.file, sheet=None) if facts.file is not None and is_text else Format()
+    wanted = Selection(names=names, texts=text_columns(facts) | {join.on}, form=form)
+    return read(join.table, wanted, limit_bytes=limit_bytes).table
+
+
+def _name_joined_columns(facts: Schema) -> Schema:
+    """State which columns a join adds, where the schema leaves it to the header of the second table."""
+    join = facts.join
+    if join is None:
+        return facts
+    columns = join.columns
+    if columns is None:
+        header = read_second(facts, None).column_names
+        if join.on not in header:
+            raise DataError(
+                f"join: the second table has no column {join.on!r}, which identifies people. Correct the schema.",
+                column=join.on,
+            )
+        columns = tuple(name for name in header if name != join.on and (facts.names is None or name in facts.names))
+    if facts.columns is not None:
+        more = [Column(name) for name in columns if name not in (facts.names or ())]
+        facts = replace(facts, columns=(*facts.columns, *more))
+    return replace(facts, join=replace(join, columns=columns) if columns else None)
 
 
 def matrix(array: Any) -> NDArray[np.float64]:

@@ -51,7 +51,7 @@ EXACT: Final = CurveLabel(
     key="exact", label="wallflower's default, exact", guarantee="metric ε towards the analyst, nothing else"
 )
 CLEAN: Final = CurveLabel(
-    key="clean", label="DBSCAN without noise", guarantee=NOT_PRIVATE, why="whoever computes it has every reading"
+    key="clean", label="DBSCAN without noise", guarantee=NOT_PRIVATE, why="it needs every reading"
 )
 MODES: Final = (EXACT, GRID, UPPER, LITERAL, ALONE)
 

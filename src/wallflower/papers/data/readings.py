@@ -48,7 +48,7 @@ INDOORS: Final = 1
 BOXES: Final = {"humidity": ("0", "100"), "temperature": ("-10", "60")}
 FUSE: Final = 7.25  # kWh that 63 A at 230 V give in half an hour
 FAULT: Final = (8.0, 12.0)  # kWh that a faulty meter shows for half an hour
-FAULTY: Final = 100  # one reading in so many
+FAULTY: Final = 100  # readings of which one is faulty
 SEED: Final = 17
 UNLABELLED: Final = "meters as recorded"
 

@@ -28,6 +28,7 @@ from wallflower.query.parameter import (
 )
 from wallflower.release import Release
 from wallflower.schema import Schema
+from wallflower.schema.person import AGGREGATES
 from wallflower.service.core.access.tokens import Scope
 from wallflower.units import Basis, Protection, Rows
 
@@ -144,6 +145,20 @@ class ProtectionBody(Body):
     times: Positive | None = Field(None, description="maximum number of observations per person")
 
 
+class PersonBody(Body):
+    """Who the rows belong to, where a person has several: with `rollup` or with `max_rows`."""
+
+    id: Text = Field(description="column that identifies a person", examples=["patient_no"])
+    rollup: dict[Text, Text] | None = Field(
+        None,
+        description=f"one record per person: an aggregate for each column, one of {', '.join(AGGREGATES)}",
+        examples=[{"pulse": "max", "visits": "count"}],
+    )
+    max_rows: int | None = Field(None, description="number of rows that are kept of a person; costs are multiplied")
+    order: Text | None = Field(None, description="column that orders a person's rows; default: order of the file")
+    missing_id: Text = Field("own", description="own: a row without identifier is its own person; refuse: an error")
+
+
 class DeclarationBody(ProtectionBody):
     """The unit of protection of a data set, before its first query, and the account that it spends from."""
 
@@ -190,12 +205,16 @@ class NewDataset(Body):
     records: list[Text] = Field([], max_length=_MAX_ITEMS, description="records that analysts may name in a query")
     account: Text | None = Field(None, description="budget that it shares; default: its own")
     protects: ProtectionBody | None = Field(None, description="unit of protection")
+    person: PersonBody | None = Field(
+        None, description="who the rows belong to, as [person] of the schema; the unit of protection is a person then"
+    )
 
     def register_arguments(self) -> dict[str, Any]:
         """Return the other arguments of `Core.register`."""
         own = {name: getattr(self, name) for name in ("source", "records", "account")}
         protects = None if self.protects is None else self.protects.model_dump(exclude_unset=True)
-        return own | {"schema": self.facts, "protects": protects}
+        person = None if self.person is None else self.person.model_dump(exclude_unset=True)
+        return own | {"schema": self.facts, "protects": protects, "person": person}
 
 
 class AccessBody(Body):

@@ -71,7 +71,12 @@ class Guarantee(Answer):
     loss: Loss
     public: list[str] | None = optional_field("public columns, whose cells the hidden change leaves alone", ["ward"])
     change: str | None = optional_field("the change that is hidden, if a smaller one than any is assumed", None)
-    booked: Loss | None = optional_field("with a change: the loss that the budget was charged", None)
+    booked: Loss | None = optional_field(
+        "with a change, or where rows belong to people: the loss that the budget was charged", None
+    )
+    protection: dict[str, Any] | None = optional_field(
+        "where rows belong to people: the unit of protection", {"rows": "people", "unit": "record", "person": "patient"}
+    )
     theorems: dict[str, list[str]] | None = optional_field(
         "theorems behind the guarantee, by how they were checked", {"machine-checked theorem": ["(E) of count"]}
     )
@@ -139,6 +144,10 @@ class Price(Answer):
     stated: Loss
     booked: Loss | None
     factor: str | None = required_field("factor from the stated loss to the charged one", "1")
+    text: str = required_field(
+        "the cost in words: what is stated and, where it differs, what is booked",
+        "ε = 0.5 per record, booked as ε = 1.5 per person",
+    )
     affords: int = required_field("number of such queries that the budget covers", 5)
     left: Loss
     left_after: Loss | None
@@ -152,6 +161,7 @@ class Price(Answer):
             stated=_loss(quote.cost),
             booked=None if booked is None else _loss(booked),
             factor=None if price is None else str(price.factor),
+            text=quote.cost_text,
             affords=quote.affords,
             left=_loss(quote.left),
             left_after=None if after is None else _loss(after),
@@ -172,6 +182,10 @@ class Plan(Answer):
 
     query: str = required_field("kind of query", "count")
     cost: Loss
+    booked: Loss | None = optional_field("loss that the budget would be charged, if a rule translates it", None)
+    cost_text: str = required_field(
+        "the cost and, where it differs, what would be booked, in words; empty if that is not known", "ε = 0.5"
+    )
     facts: dict[str, int] = required_field("public facts", {"n": 3000, "dimension": 3})
     chosen: str = required_field("mechanism that is used", "extension")
     headings: dict[str, str] = required_field("names of the figures of an option", {"error": "typical error ±"})
@@ -305,15 +319,27 @@ class Dataset(Answer):
     clip: bool = required_field("whether values beyond the bounds are clipped", True)
     columns: list[ColumnFacts]
     stream: bool = required_field("whether it is a stream of observations", False)
+    person: dict[str, Any] | None = optional_field(
+        "who the rows belong to, as [person] of the schema", {"id": "patient_no", "rollup": {"pulse": "max"}}
+    )
     state: Literal["ready", "loading", "unreadable"] = required_field("whether it can be queried", "ready")
     reason: str | None = required_field("why it cannot be read; shown to stewards and auditors only", None)
     budget: Budget
     left: Loss
 
     @classmethod
-    def of(cls, view: DatasetView) -> Self:
+    def of(cls, view: DatasetView, **more: Any) -> Self:
         state = {"state": view.state, "reason": view.reason, "left": loss_json(view.left)}
-        return cls.model_validate({**view.facts, **state, "budget": Budget.of(view)})
+        return cls.model_validate({**view.facts, **state, "budget": Budget.of(view), **more})
+
+
+class RegisteredDataset(Dataset):
+    """A data set that was registered just now, with what the data steward should know of its rows."""
+
+    notices: list[str] = required_field(
+        "identifiers that repeat, for the data steward only",
+        ["patient_no repeats, up to 20 rows: a row is not a person. Declare [person] or accept the unit row."],
+    )
 
 
 class Datasets(Answer):

@@ -19,8 +19,9 @@ from threading import Lock, RLock
 from typing import Any, Final, Literal
 
 from wallflower.data import Table, TiledTable, describe, survey
-from wallflower.data.scans import load_into
-from wallflower.data.sources.files import is_readable
+from wallflower.data.people import most_rows_of_one
+from wallflower.data.scans import load_into, scan_of
+from wallflower.data.sources.files import is_readable, select
 from wallflower.errors import DataError, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Account, Ledger
 from wallflower.names import account_name, require_account_name
@@ -29,11 +30,13 @@ from wallflower.query.parameter import Question
 from wallflower.rehearsal import PLENTY, Draft, Trial, make_up, try_question
 from wallflower.release.steward_key import steward_key
 from wallflower.schema import Schema
+from wallflower.schema.column import is_identifier_like
 from wallflower.schema.columns import pick
 from wallflower.service.core.logs import log_event
 from wallflower.service.core.problems import Refusal, problem_document
 from wallflower.service.core.records import DATASETS, Records
 from wallflower.service.settings import Registration, state_account
+from wallflower.text import Message, t
 from wallflower.units import Protection
 
 State = Literal["ready", "loading", "unreadable"]
@@ -200,6 +203,7 @@ class Catalog:
         by: str,
         account: str | None = None,
         protects: Mapping[str, Any] | None = None,
+        person: Mapping[str, Any] | None = None,
         compare: Callable[[Table | TiledTable, str], None],
         key: bytes | None,
     ) -> str:
@@ -209,11 +213,19 @@ class Catalog:
         processes read the source later, so a tag of its content is stored: a changed source is refused.
         """
         name = require_account_name("name", title)
-        facts = state_account(Schema.from_json(schema), account=account, protects=protects, where="schema")
+        stated = Schema.from_json(schema)
+        facts = state_account(stated, account=account, protects=protects, person=person, where="schema")
         if facts.account is not None:
             require_account_name("account", facts.account)
         if source is None and facts.columns is None:
             raise ParameterError("schema: a stream has no source, so its columns must be stated. Add columns.")
+        if source is None and facts.person is not None:
+            raise ParameterError("person: a stream has no rows to bring together. Name a source, or omit person.")
+        if facts.join is not None:
+            raise ParameterError(
+                "schema: a join reads a second table, and only one source is registered here. State the data set in "
+                "the settings of the service, or join the tables before."
+            )
         path = None if source is None else self.resolve_source(source)
         tag = None if path is None or key is None else fingerprint_source(path, key)
         dataset = Registration(name=name, source=source, schema=facts, records=tuple(records), fingerprint=tag)
@@ -250,15 +262,16 @@ class Catalog:
 
     def facts(self, dataset: Registration) -> dict[str, Any]:
         """Return the public facts of a data set; those of its schema if it is not read."""
-        table, name = self._find_table(dataset), dataset.name
+        table, name, person = self._find_table(dataset), dataset.name, dataset.schema.person
+        stated = {} if person is None else {"person": person.to_json()}  # what a record is made of is public
         if table is not None:
-            return {**describe(table), "stream": False}
+            return {**describe(table), **stated, "stream": False}
         columns = [
             {"name": column.name, "type": column.kind, **column.facts(), **column.words()}
             for column in dataset.schema.columns or ()
         ]
         facts = {"name": name, "rows": dataset.schema.rows, "clip": dataset.schema.clip, "columns": columns}
-        return {**facts, **dataset.schema.words(), "stream": dataset.source is None}
+        return {**facts, **dataset.schema.words(), **stated, "stream": dataset.source is None}
 
     def resolve_source(self, source: str) -> Path:
         """Return the path of a source relative to a root: stewards name files so. Database URLs are for settings."""
@@ -317,6 +330,8 @@ class Catalog:
         source = self._locate(dataset)
         if dataset.fingerprint is not None and isinstance(source, Path):
             require_fingerprint(source, dataset.fingerprint)
+        if dataset.schema.join is not None and "://" not in dataset.schema.join.table:
+            self._require_inside(Path(dataset.schema.join.table))
         return load_into(source, dataset.engine, schema=dataset.schema, name=dataset.name)
 
     def _locate(self, dataset: Registration) -> str | Path:
@@ -391,8 +406,51 @@ def draft_source(catalog: Catalog, name: str, source: str) -> Draft:
             f"{source}: it has more than {MAX_FORM_COLUMNS} columns, too many for a form. Write its schema with "
             "`wallflower init` and register it over HTTP.",
         )
-    types = {column["name"]: _offered_type(column["type"], is_stated=facts["declared"]) for column in facts["columns"]}
+    types = {
+        column["name"]: _offered_type(column["name"], column["type"], is_stated=facts["declared"])
+        for column in facts["columns"]
+    }
     return Draft(name, None, facts["declared"], types)
+
+
+def find_repeats(catalog: Catalog, source: str, schema: Schema | None = None) -> dict[str, int]:
+    """Return identifiers that several rows share, with the largest number of rows that share one.
+
+    Identifiers are columns that the schema declares as such, or that are called so. The numbers depend on records: they
+    are for the data steward only. Nothing is returned where the schema says who the rows belong to.
+    """
+    facts = schema or Schema()
+    if facts.person is not None:
+        return {}
+    path, written = catalog.resolve_source(source), {} if facts.file is None else facts.file.stated_parts
+    declared = {column.name for column in facts.columns or () if column.kind == "identifier"}
+    repeats = {}
+    with suppress(PrivacyError):  # the notice is beside the registration, and never in its way
+        for name in _column_names(path, Schema(file=facts.file)):
+            if name in declared or is_identifier_like(name):
+                repeats[name] = most_rows_of_one(path, name, **written)
+    return {name: rows for name, rows in repeats.items() if rows > 1}
+
+
+def repeat_notice(column: str, rows: int) -> Message:
+    """Return what a data steward is told of an identifier that repeats.
+
+    >>> repeat_notice("patient_no", 20)
+    'patient_no repeats, up to 20 rows: a row is not a person. Declare [person] or accept the unit row.'
+    """
+    return t(
+        "{column} repeats, up to {rows:,} rows: a row is not a person. Declare [person] or accept the unit row.",
+        column=column,
+        rows=rows,
+    )
+
+
+def _column_names(path: Path, form: Schema) -> tuple[str, ...]:
+    """Return the names of the columns of a source; of a large one without reading it whole."""
+    try:
+        return scan_of(path, select(form)[1]).columns
+    except SourceError:  # such as a workbook, which is read whole
+        return tuple(column["name"] for column in survey(path, schema=form)["columns"])
 
 
 def rehearse(questions: Sequence[Question], schema: Schema) -> list[Trial]:
@@ -403,11 +461,14 @@ def rehearse(questions: Sequence[Question], schema: Schema) -> list[Trial]:
         return [try_question(question, table, ledger, {}) for question in questions]
 
 
-def _offered_type(name: str, *, is_stated: bool) -> str:
-    """Return the type to offer for a column: that cells happen to be integers is a fact about records, not public."""
-    if name in _NUMBER_TYPES:
-        return name if is_stated else "number"
-    return "date" if name in ("date", "time of day") else "text"
+def _offered_type(name: str, kind: str, *, is_stated: bool) -> str:
+    """Return the type to offer for a column: that cells happen to be integers is a fact about records, not public.
+
+    Numbers that are called as identifiers are would make distances meaningless.
+    """
+    if kind in _NUMBER_TYPES:
+        return "identifier" if is_identifier_like(name) else kind if is_stated else "number"
+    return "date" if kind in ("date", "time of day") else "text"
 
 
 def _walk(root: Path, folder: Path, depth: int) -> Iterator[str]:

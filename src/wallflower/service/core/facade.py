@@ -37,7 +37,7 @@ from wallflower.service.core.access.factors import Factors
 from wallflower.service.core.access.grants import Access
 from wallflower.service.core.access.people import TOKEN_SCOPES, People, Person
 from wallflower.service.core.access.tokens import Caller, Token, Tokens
-from wallflower.service.core.catalog import Catalog, DatasetView
+from wallflower.service.core.catalog import Catalog, DatasetView, find_repeats, repeat_notice
 from wallflower.service.core.jobs import FairQueue
 from wallflower.service.core.logs import log_event, log_failure
 from wallflower.service.core.metrics import LedgerState, Metrics
@@ -47,6 +47,7 @@ from wallflower.service.core.proposals import Proposal, Proposals
 from wallflower.service.core.records import Records
 from wallflower.service.core.spending import redact_account
 from wallflower.service.settings import EVERYBODY, Registration, Settings
+from wallflower.text import Message
 from wallflower.units import Protection
 
 MAX_UNCONFIRMED_EPSILON: Final = 10  # a larger limit is almost no protection, and has to be confirmed
@@ -295,6 +296,12 @@ class Core:
         self._adopt(name, by=caller.name, reason="it was registered so")
         self.acts.note("data set", caller, name)
         return name
+
+    def repeat_notices(self, name: str) -> list[Message]:
+        """Return what the steward who registers a data set is told of identifiers that repeat; never an analyst."""
+        dataset = self.catalog.find(name)
+        repeats = {} if dataset.source is None else find_repeats(self.catalog, dataset.source, dataset.schema)
+        return [repeat_notice(column, rows) for column, rows in repeats.items()]
 
     def retire(self, caller: Caller, name: str) -> str:
         """Retire a registered data set. The ledger keeps its entries, and releases can still be read."""

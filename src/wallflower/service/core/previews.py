@@ -15,7 +15,7 @@ from wallflower.ledger.chain import canonical
 from wallflower.privacy import Loss, Neighbours
 from wallflower.progress import Effort
 from wallflower.query import Plan, Query, Tradeoff
-from wallflower.release import declaration_of, plan_for, require_budget
+from wallflower.release import add_booking, declaration_of, plan_for, require_budget
 from wallflower.release.inputs import project
 from wallflower.schema.schema import bounds_rows, require_secret_rows
 from wallflower.service.core.catalog import Catalog
@@ -61,12 +61,14 @@ class Previews:
     def find(self, name: str, query: Query[Any, Any]) -> Preview:
         """Return the preview of a query on this data set."""
         dataset = self._catalog.find(name)
-        is_hidden = hides_size(dataset, self._ledger.account(name))
-        key = (f"{name} {dataset.registered}", f"{query.label} {is_hidden}", canonical(query.to_json()))
+        account = self._ledger.account(name)
+        is_hidden, declared = hides_size(dataset, account), protection_of(account, name)
+        unit = canonical(declared.to_json())
+        key = (f"{name} {dataset.registered} {unit}", f"{query.label} {is_hidden}", canonical(query.to_json()))
         with self._lock:
             preview = self._cache.get(key)
         if preview is None:
-            preview = self._make(query, self._public_view(dataset, query, is_hidden=is_hidden))
+            preview = self._make(query, self._public_view(dataset, query, is_hidden=is_hidden), declared)
             with self._lock:
                 self._cache[key] = preview
                 while len(self._cache) > _MAX_CACHED_PREVIEWS:
@@ -89,12 +91,13 @@ class Previews:
         self._require_memory(query, query.effort(n=n, dimension=public.view.dimension))
         return effort
 
-    def _make(self, query: Query[Any, Any], public: PublicView) -> Preview:
+    def _make(self, query: Query[Any, Any], public: PublicView, declared: Protection) -> Preview:
+        claim = query.claim(public.view)
         if public.is_table:
-            plan = plan_for(query, public.view)
+            plan = plan_for(query, public.view, declared)
         else:
-            plan = query.plan(n=public.n, dimension=public.view.dimension)
-        return Preview(plan=plan, claim=query.claim(public.view))
+            plan = add_booking(query.plan(n=public.n, dimension=public.view.dimension), claim, declared)
+        return Preview(plan=plan, claim=claim)
 
     def _public_view(self, dataset: Registration, query: Query[Any, Any], *, is_hidden: bool) -> PublicView:
         """Return what a query sees before anything is charged.

@@ -212,6 +212,9 @@ def _notes(account: Account, name: str) -> Iterator[Message]:
             pace=account.pace,
             spent=spent_text(account, account.this_year),
         )
+    booking = account.members.get(name, account.protection).booking_text
+    if booking is not None:
+        yield t("What you pay: {booking}.", booking=booking)
     yield from _sharing_notes(account, name)
     if account.names:
         names = join(", ", (t("others") if record == OTHERS else record for record in account.names))

@@ -74,7 +74,7 @@ def read_text(visit: Visit, name: str) -> str | None:
 
 
 def read_reason(visit: Visit) -> str:
-    """Why it is done, for whoever reads the ledger later; none may be given."""
+    """Why it is done, for readers of the ledger; none may be given."""
     return read_text(visit, "reason") or ""
 
 
@@ -161,7 +161,7 @@ def allow_constrained(visit: Visit) -> Response:
 
 
 def _make_change(visit: Visit, form: str, change: Callable[[], Entry | Proposal]) -> Response:
-    """Make a change to a budget: then the page says that it was made, or why not; whoever asked for it is told."""
+    """Change a budget; the page then says that it was changed, or why not, and the person who asked for it is told."""
     requests: Requests = visit.app.state.requests
     key = visit.form.get("request", "")
     try:

@@ -22,6 +22,7 @@ from wallflower.drawing.charts import roc_chart
 from wallflower.errors import AnswerPending, ParameterError, PrivacyError
 from wallflower.ledger import Quote
 from wallflower.ledger.chain import canonical
+from wallflower.ledger.decision import booking_note
 from wallflower.privacy import Kind
 from wallflower.query import Plan, Query, Tradeoff
 from wallflower.query.parameter import LOSS_HELP, Question, list_parameters
@@ -45,7 +46,7 @@ from wallflower.service.pages.fields import EmptyFields, faults_of
 from wallflower.service.pages.visit import BASE, Visit, page, place, problem_page, redirect, refusal_page
 from wallflower.text import Message, t
 
-_MOST: Final = 8  # tables that are kept
+_MAX_CACHED_TABLES: Final = 8  # tables that are kept
 _ROWS: Final = 20_000  # records of one
 _SECONDS: Final = 2.0  # that an answer may take, by public facts
 _SHOWN: Final = 300  # characters of it
@@ -79,7 +80,7 @@ class Samples:
             found = self._tables.get(key)
             if found is None:
                 found = self._tables[key] = make_up(schema, n, name)
-                while len(self._tables) > _MOST:
+                while len(self._tables) > _MAX_CACHED_TABLES:
                     self._tables.popitem(last=False)
             return found
 
@@ -195,7 +196,7 @@ def settings_in(question: Question, form: Mapping[str, str]) -> dict[str, str]:
 
 
 def nonce_of(form: Mapping[str, str]) -> str:
-    """What tells one form from another, whoever sends it."""
+    """Return what tells one form from another, no matter who sends it."""
     return "".join(letter for letter in form.get("nonce", "")[:40] if letter.isalnum() and letter.isascii())
 
 
@@ -248,9 +249,10 @@ def _outlook(visit: Visit, query: Query[Any, Any], plan: Plan, quote: Quote, sam
     chosen = next((option for option in plan.options if option.mechanism == plan.chosen), None)
     figures = {} if chosen is None else chosen.figures
     tradeoff, marks = _tradeoff(visit, query, plan), marks_of(plan, quote)
+    booking = booking_note(quote.claim, quote.protection)  # `factor` says the same in the visitor's language
     return Outlook(
         query=query,
-        plan=plan,
+        plan=replace(plan, notes=tuple(note for note in plan.notes if note != booking)),
         letter=symbol(plan.cost),
         rows=list(rows_of(plan)),
         quote=quote,
@@ -377,7 +379,7 @@ def job(visit: Visit) -> Response:
 
 
 def is_ticked(visit: Visit) -> bool:
-    """Whether the box was ticked that asks for an answer of no use."""
+    """Return whether the box was ticked that asks for an answer that is mostly noise."""
     return visit.form.get("force") == "yes"
 
 

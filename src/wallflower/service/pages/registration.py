@@ -5,6 +5,7 @@ The form carries everything that was said from step to step, so nothing is kept 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,17 +16,27 @@ from starlette.routing import Route
 
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.rehearsal import TYPES, Draft, Trial, labels_fact
-from wallflower.schema import Schema
+from wallflower.schema import Person, Schema
 from wallflower.schema.column import ColumnWords, TableWords, names_of
 from wallflower.schema.columns import split_list
-from wallflower.service.core.catalog import MAX_FORM_COLUMNS, REHEARSAL_RECORDS, draft_source, list_sources, rehearse
+from wallflower.schema.person import AGGREGATES, LABEL_AGGREGATES
+from wallflower.service.core.catalog import (
+    MAX_FORM_COLUMNS,
+    REHEARSAL_RECORDS,
+    draft_source,
+    find_repeats,
+    list_sources,
+    rehearse,
+    repeat_notice,
+)
 from wallflower.service.core.problems import problem_document
 from wallflower.service.pages.budgets import PROTECTIONS, read_protection
 from wallflower.service.pages.sign_in import act_route, with_token
 from wallflower.service.pages.visit import Visit, page, place, redirect
-from wallflower.text import t
+from wallflower.text import Message, t
 
 _LONGEST: Final = 2000
+_DIGITS: Final = 10
 KINDS: Final[Mapping[str, str]] = {
     "number": t("numbers"),
     "integer": t("whole numbers"),
@@ -33,6 +44,14 @@ KINDS: Final[Mapping[str, str]] = {
     "date": t("dates"),
     "identifier": t("names a record"),
     "leave": t("not used"),
+}
+PERSON_WAYS: Final[Mapping[str, str]] = {
+    "rollup": t("one record per person: an aggregate for each column"),
+    "max_rows": t("keep at most some rows of each person"),
+}
+MISSING_IDS: Final[Mapping[str, str]] = {
+    "own": t("a person of its own"),
+    "refuse": t("an error: the table is refused"),
 }
 UNITS: Final = ("days", "hours", "minutes", "seconds", "weeks")
 
@@ -123,13 +142,14 @@ def draft_schema(visit: Visit) -> Response:
         if not name:
             raise ParameterError(t("name: required; the budget is tracked under it."))
         types = draft_source(visit.core.catalog, name, source).types if source else _read_columns(visit)
+        repeats = find_repeats(visit.core.catalog, source) if source else {}
     except PrivacyError as refusal:
         stated = problem_document(refusal)
         return _start(visit, stated["status"], stated["detail"])
     entries = [
         Entry(number=number, name=column, kind=kind, typed={}) for number, (column, kind) in enumerate(types.items())
     ]
-    return _form(visit, entries)
+    return _form(replace(visit, form={**visit.form, "repeats": json.dumps(repeats)}), entries)
 
 
 def rehearse_schema(visit: Visit) -> Response:
@@ -163,6 +183,9 @@ def read_schema(visit: Visit, entries: list[Entry]) -> Schema:
         words = {name: entry.typed[name] for name in names_of(ColumnWords) if entry.typed.get(name)}
         if entry.kind != "leave" and (facts or entry.kind in ("number", "integer")):
             draft.facts[entry.name] = facts | words
+    draft.person = _read_person(visit, entries)
+    if draft.person is not None:
+        _bring_together(draft, draft.person, visit)
     draft.scale_by_bounds()
     numbers = any(_text(visit, name) for name in ("window", "units_per_person", "times"))
     usual = {"protects": PROTECTIONS[0][0]} if numbers and not _text(visit, "protects") else {}
@@ -170,6 +193,59 @@ def read_schema(visit: Visit, entries: list[Entry]) -> Schema:
     schema = draft.schema(account=_text(visit, "account") or None, protection=protection)
     said: dict[str, Any] = {name: text for name in names_of(TableWords) if (text := _text(visit, name))}
     return replace(schema, **said)
+
+
+def _read_person(visit: Visit, entries: list[Entry]) -> Person | None:
+    """Who the rows belong to, as the form states it; None: a row is a person."""
+    identifier, way = _text(visit, "person"), _text(visit, "person-way")
+    if not identifier:
+        return None
+    if identifier not in {entry.name for entry in entries}:
+        raise ParameterError(t("person.id must be the name of a column. Choose one of them."))
+    aggregates = {entry.name: entry.typed["aggregate"] for entry in entries if entry.typed.get("aggregate")}
+    if counted := _text(visit, "person-count"):
+        aggregates[counted] = "count"
+    stated: dict[str, Any] = {"id": identifier}
+    if way == "rollup":
+        stated |= {"rollup": aggregates, "order": _text(visit, "person-order") or None}
+    elif way == "max_rows":
+        rows = _text(visit, "person-max-rows")
+        stated["max_rows"] = int(rows) if rows.isascii() and rows.isdigit() and len(rows) < _DIGITS else None
+        if stated["max_rows"] is None:
+            raise ParameterError(t("person.max_rows must be a whole number above zero. State how many rows to keep."))
+    return Person.from_json(stated | {"missing_id": _text(visit, "person-missing") or "own"})
+
+
+def _bring_together(draft: Draft, person: Person, visit: Visit) -> None:
+    """Describe the columns of the records instead of those of the rows."""
+    draft.types.pop(person.id, None)
+    draft.facts.pop(person.id, None)
+    if person.rollup is None:
+        return
+    draft.types = {name: kind for name, kind in draft.types.items() if name in person.rollup and kind != "leave"}
+    draft.facts = {name: facts for name, facts in draft.facts.items() if name in draft.types}
+    counted = _text(visit, "person-count")
+    if not counted:
+        return
+    most = _text(visit, "person-count-high")
+    if counted in draft.types or not (most.isascii() and most.isdigit() and 0 < len(most) < _DIGITS and int(most)):
+        raise ParameterError(
+            t(
+                "person.rollup: the column that counts rows needs a name of its own and a public maximum, a whole "
+                "number above zero. State both."
+            )
+        )
+    draft.types[counted] = "integer"
+    draft.facts[counted] = {"low": 0, "high": int(most)}
+
+
+def _repeat_notices(form: Mapping[str, str]) -> list[Message]:
+    """What the steward is told of identifiers that repeat, as the first step counted them."""
+    try:
+        repeats = json.loads(form.get("repeats", "") or "{}")
+        return [repeat_notice(str(column), int(rows)) for column, rows in repeats.items()]
+    except (ValueError, TypeError, AttributeError):
+        return []
 
 
 def _numbers(entry: Entry) -> dict[str, Any]:
@@ -254,6 +330,12 @@ def _form(
         kinds=KINDS,
         units=UNITS,
         protections=PROTECTIONS,
+        notices=[] if _text(visit, "person") else _repeat_notices(visit.form),
+        ways=PERSON_WAYS,
+        missing_ids=MISSING_IDS,
+        aggregates={"text": LABEL_AGGREGATES},
+        all_aggregates=tuple(name for name in AGGREGATES if name != "count"),
+        rolls_up=bool(_text(visit, "person")) and _text(visit, "person-way") == "rollup",
         described=any(_text(visit, name) for name in names_of(TableWords)),
         given=visit.form,
         words=None if stated is None else stated["detail"],

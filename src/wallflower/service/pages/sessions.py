@@ -120,7 +120,7 @@ class Sessions:
         return int(count)
 
     def caller(self, cookie: str) -> Caller | None:
-        """Whoever is signed in with this cookie, as long as their token is valid."""
+        """Return the person who is signed in with this cookie, as long as their token is valid."""
         if not self.is_signed(cookie):
             return None
         with self._store.read() as db:

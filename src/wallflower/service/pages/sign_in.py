@@ -35,7 +35,7 @@ _TYPED: Final = ("again", "code")  # fields that no form of ours has
 
 
 def with_token(handler: Callable[[Visit], Response]) -> Callable[[Visit], Awaitable[Response]]:
-    """The handler, for whoever has entered their token lately or does so now."""
+    """Return the handler, for people who have entered their token lately or do so now."""
 
     async def confirm_and_handle(visit: Visit) -> Response:
         entered, code = (visit.form.get(name, "").strip() for name in _TYPED)
@@ -61,7 +61,7 @@ async def _confirm(visit: Visit, entered: str, code: str) -> None:
     caller = await authenticate(visit.core, attempts, entered, client_address(visit.request))
     if caller.token != visit.by.token:
         log_event("another's token entered", by=visit.by.name, token=caller.token, address=caller.address)
-        raise Refusal("forbidden", "This is not the token that you signed in with. Enter that one, or sign in anew.")
+        raise Refusal("forbidden", "This is not the token that you signed in with. Enter that one, or sign in again.")
     await require_code(visit.core, attempts, caller, entered, code)
     log_event("token entered again", by=caller.name, token=caller.token, address=caller.address)
     await run_sync(visit.sessions.confirm, visit.cookie)
@@ -212,7 +212,7 @@ def show_factor(visit: Visit) -> Response:
 
 
 async def enrol_factor(visit: Visit) -> Response:
-    """Enrol the secret that the page has shown, for whoever enters the token of this session and a code."""
+    """Enrol the secret that the page has shown, for a person who enters the token of this session and a code."""
     secret = _secret_in(visit)
     try:
         text = visit.form.get("token", "").strip()

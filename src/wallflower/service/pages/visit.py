@@ -182,7 +182,7 @@ class Visit:
 
     @property
     def by(self) -> Caller:
-        """Whoever is signed in."""
+        """The person who is signed in."""
         if self.caller is None:
             raise Refusal("unauthenticated", t("You are not signed in. Sign in with a token."))
         return self.caller
@@ -241,7 +241,7 @@ class Visit:
 
     @property
     def token_to_show(self) -> str:
-        """The token that this page is given to show; whoever reads it checks that it is one."""
+        """The token that this page is given to show; its reader checks that it is one."""
         return self.request.cookies.get(_HANDED, "")
 
     def set_token_cookie(self, response: Response, token: str | None, to_page: str = "tokens") -> None:
@@ -265,7 +265,7 @@ def page(
     *,
     computes: bool = False,
 ) -> Callable[[Request], Awaitable[Response]]:
-    """A route for this handler: it comes to run only for whoever may see the page, with a form that is ours.
+    """A route for this handler: it runs only for people who may see the page, with a form that is ours.
 
     A page that `computes` takes processor time, so it waits in the queue of computations. Visitors who are not signed
     in share a few threads, so that a flood of them leaves the others free.
@@ -335,7 +335,7 @@ async def _sign_in_by_header(visit: Visit, person: HeaderPerson) -> Response:
 
 
 async def _sign_in_first(visit: Visit) -> Response:
-    """Where to sign in, and then back; a form that is ours keeps what was typed. Whoever follows a link from elsewhere
+    """Where to sign in, and then back; a form that is ours keeps what was typed. A link from elsewhere
     comes without the cookie, which is for our own pages alone: a page of ours goes on from there, with it."""
     request, form = visit.request, dict[str, str]()
     if request.method == "POST":

@@ -1,0 +1,215 @@
+"""One rolled-up table, whatever holds the rows: files, frames, databases; in memory, on tiles and on Spark."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sparks import spark
+
+from wallflower.data import Column, Schema, load
+from wallflower.data.scans import load_into
+from wallflower.errors import DataError
+from wallflower.schema.person import Person
+
+ROLLUP = {"pulse": "max", "weight": "mean", "day": "last", "visits": "count", "ward": "mode"}
+MEASURED = ("pulse", "weight", "day", "visits", "ward")
+SCHEMA = Schema(
+    columns=(
+        Column("pulse", low=-1000, high=1000),
+        Column("weight", low=-1000, high=1000),
+        Column("day", low=0, high=1000),
+        Column("visits", low=0, high=1000),
+        Column("ward", categories=("x", "y", "z")),
+    ),
+    person=Person(id="who", rollup=ROLLUP, order="day"),
+)
+CELLS = st.tuples(st.integers(-3, 3).map(float), st.integers(0, 3), st.sampled_from("xyz"))
+TEXTS = st.sampled_from(["a", "A", " a", "b", "B ", "c", "É", "é", "12", "012", "12.0", "90071992547409931", None])
+NUMBERS = st.sampled_from([12, 13, 2**53 - 1, 0, -4, None])
+LARGE_NUMBERS = st.sampled_from([2**53, 2**53 + 1, 2**62 + 1, 12, None])
+numbers_of_databases = count()
+
+
+def table_of(rows: Sequence[tuple[Any, tuple[float, int, str]]], identifiers: pa.DataType) -> pa.Table:
+    return pa.table(
+        {
+            "who": pa.array([name for name, _ in rows], type=identifiers),
+            "pulse": pa.array([cells[0] for _, cells in rows], type=pa.float64()),
+            "weight": pa.array([cells[0] / 2 for _, cells in rows], type=pa.float64()),
+            "day": pa.array([cells[1] for _, cells in rows], type=pa.int64()),
+            "ward": pa.array([cells[2] for _, cells in rows], type=pa.string()),
+        }
+    )
+
+
+def people_in(rows: Sequence[tuple[Any, object]]) -> int:
+    """The number of people, counted in plain Python."""
+    names = {str(name).strip().lower().removesuffix(".0") for name, _ in rows if name is not None}
+    return len(names) + sum(name is None for name, _ in rows)
+
+
+def records_of(source: object, engine: object = "memory") -> list[tuple[float, ...]]:
+    """The records of a source without their order, which is that of the source."""
+    table = load_into(source, engine, schema=SCHEMA)
+    if engine == "memory":
+        columns = [table.coordinates(name) for name in MEASURED]  # type: ignore[union-attr]
+    else:
+        places = [table.columns.index(name) for name in MEASURED]
+        columns = [np.concatenate(part) for part in zip(*table.sheet.chunks(places), strict=True)]  # type: ignore[union-attr]
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def sources_of(table: pa.Table, folder: Path) -> Iterator[tuple[str, object]]:
+    """The same rows in each kind of source that needs no server."""
+    yield "pandas", table.to_pandas()  # whole numbers with missing ones become floating point here
+    yield "polars", pl.from_arrow(table)
+    pq.write_table(table, folder / "visits.parquet", row_group_size=3)
+    yield "parquet", folder / "visits.parquet"
+    table.to_pandas(integer_object_nulls=True).to_csv(folder / "visits.csv", index=False)
+    yield "csv", folder / "visits.csv"
+    number = next(numbers_of_databases)
+    with duckdb.connect(folder / f"{number}.duckdb") as database:
+        database.register("rows", table)
+        database.execute("CREATE TABLE visits AS SELECT * FROM rows")
+    yield "duckdb", f"duckdb:///{folder / f'{number}.duckdb'}?table=visits"
+    with sqlite3.connect(folder / f"{number}.sqlite") as lite:
+        lite.execute("CREATE TABLE visits (who, pulse, weight, day, ward)")
+        lite.executemany("INSERT INTO visits VALUES (?, ?, ?, ?, ?)", zip(*table.to_pydict().values(), strict=True))
+    lite.close()
+    yield "sqlite", f"sqlite:///{folder / f'{number}.sqlite'}?table=visits"
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(st.tuples(TEXTS, CELLS), min_size=3, max_size=20))
+def test_text_identifiers_give_one_table_in_every_source(rows: list[Any], tmp_path: Path) -> None:
+    assert_equal_everywhere(rows, table_of(rows, pa.string()), tmp_path)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(st.tuples(NUMBERS, CELLS), min_size=3, max_size=20))
+def test_whole_numbers_give_one_table_in_every_source(rows: list[Any], tmp_path: Path) -> None:
+    assert_equal_everywhere(rows, table_of(rows, pa.int64()), tmp_path)
+
+
+def assert_equal_everywhere(rows: list[Any], table: pa.Table, folder: Path) -> None:
+    if people_in(rows) < 2:
+        return
+    wanted = records_of(table)
+    assert len(wanted) == people_in(rows)
+    for name, source in sources_of(table, folder):
+        assert records_of(source) == wanted, name
+        assert records_of(source, "tiles") == wanted, f"{name} on tiles"
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(st.tuples(LARGE_NUMBERS, CELLS), min_size=3, max_size=12))
+def test_large_numbers_are_never_rounded_to_another_person(rows: list[Any], tmp_path: Path) -> None:
+    """A frame with missing cells has rounded them already: such a column is refused, and people are never merged."""
+    if people_in(rows) < 2:
+        return
+    table = table_of(rows, pa.int64())
+    wanted = records_of(table)
+    assert len(wanted) == people_in(rows)
+    for name, source in sources_of(table, tmp_path):
+        is_rounded = name == "pandas" and source["who"].dtype == float and (source["who"].abs() >= 2**53).any()  # type: ignore[index]
+        for engine in ("memory", "tiles"):
+            if is_rounded:
+                with pytest.raises(DataError, match="two people could share one"):
+                    load_into(source, engine, schema=SCHEMA)
+            else:
+                assert records_of(source, engine) == wanted, (name, engine)
+
+
+ROWS: list[Any] = [
+    ("a", (1.0, 3, "x")),
+    ("B ", (2.0, 1, "y")),
+    (" A", (-3.0, 2, "x")),
+    (None, (0.0, 0, "z")),
+    ("b", (2.5, 1, "z")),
+    ("12", (1.5, 2, "y")),
+    ("12.0", (0.5, 3, "y")),
+    (None, (3.0, 0, "x")),
+]
+
+
+@pytest.mark.slow
+def test_postgresql_gives_the_same_table(postgres: Any) -> None:
+    place = postgres.fresh()
+    for number, (rows, kind, stored) in enumerate(
+        [
+            (ROWS, "text", pa.string()),
+            ([(place % 3, cells) for place, (_, cells) in enumerate(ROWS)], "int8", pa.int64()),
+        ]
+    ):
+        table = table_of(rows, stored)
+        with psycopg.connect(place) as database:
+            database.execute(
+                f"CREATE TABLE visits{number} (who {kind}, pulse float8, weight float8, day int8, ward text)"
+            )
+            database.cursor().executemany(
+                f"INSERT INTO visits{number} VALUES (%s, %s, %s, %s, %s)",
+                list(zip(*table.to_pydict().values(), strict=True)),
+            )
+        for engine in ("memory", "tiles"):
+            assert records_of(f"{place}?table=visits{number}", engine) == records_of(table)
+
+
+@pytest.mark.slow
+def test_spark_gives_the_same_table(tmp_path: Path) -> None:
+    table = table_of(ROWS, pa.string())
+    numbers = table_of([(7 + place % 3, cells) for place, (_, cells) in enumerate(ROWS)], pa.int64())
+    with spark() as (engine, _):
+        for rows in (table, numbers):
+            frame = engine.session.createDataFrame(rows.to_pandas())
+            assert records_of(frame, engine) == records_of(rows)
+            pq.write_table(rows, tmp_path / "visits.parquet", row_group_size=2)
+            assert records_of(tmp_path / "visits.parquet", engine) == records_of(rows)
+
+
+# Broken variants: each is a roll-up that somebody might write, and shows people that are not there.
+
+
+def test_a_roll_up_per_file_is_told_apart(tmp_path: Path) -> None:
+    table = table_of(ROWS, pa.string())
+    for number, part in enumerate((table.slice(0, 4), table.slice(4))):
+        pq.write_table(part, tmp_path / f"part-{number}.parquet")
+    per_file = sorted(record for part in (table.slice(0, 4), table.slice(4)) for record in records_of(part))
+    for engine in ("memory", "tiles"):
+        whole = records_of(tmp_path, engine) if engine == "tiles" else records_of(table)
+        assert whole == records_of(table) != per_file
+
+
+@pytest.mark.parametrize(("same", "other"), [("a", "A"), ("a", " a "), ("é", "e\u0301"), ("12", "12.0"), ("ａ", "a")])
+def test_ways_to_write_one_identifier_are_one_person(same: str, other: str) -> None:
+    rows = [(same, (1.0, 0, "x")), (other, (2.0, 1, "x")), ("somebody else", (0.0, 0, "x"))]
+    assert load(table_of(rows, pa.string()), schema=SCHEMA).n == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("12", "012"), ("12", "1 2"), ("12.5", "12"), ("ß", "ss"), ("1e1", "10")]
+)
+def test_different_identifiers_stay_different_people(first: str, second: str) -> None:
+    rows = [(first, (1.0, 0, "x")), (second, (2.0, 1, "x"))]
+    assert load(table_of(rows, pa.string()), schema=SCHEMA).n == 2
+
+
+def test_floating_point_identifiers_that_are_not_whole_are_refused() -> None:
+    frame = table_of(ROWS, pa.string()).to_pandas().assign(who=[0.5, 1.0, 2.0, np.nan, 1.0, 2.0, 3.0, 4.0])
+    for engine in ("memory", "tiles"):
+        with pytest.raises(DataError, match="two people could share one"):
+            load_into(frame, engine, schema=SCHEMA)
+    assert len(records_of(frame.assign(who=pd.Series([1.0, 1.0, 2.0, np.nan, 1.0, 2.0, 3.0, 4.0])))) == 5
