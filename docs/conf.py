@@ -60,7 +60,10 @@ html_theme_options: dict[str, Any] = {
 SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
     "Start": ("docs/install", "docs/start", "docs/tutorial", "docs/config"),
     "How to": (
-        *(f"docs/guides/{name}" for name in ("wards", "people", "meters", "salary", "sensors", "claims", "*")),
+        *(
+            f"docs/guides/{name}"
+            for name in ("wards", "people", "meters", "salary", "sensors", "claims", "one-budget", "*")
+        ),
         "docs/notebooks/README",
     ),
     "Understand": (

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from wallflower.data import Points, Schema, Table, load
 from wallflower.dataset import open_dataset as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.errors import BudgetExhausted, PrivacyError
+from wallflower.external import charge_external
 from wallflower.ledger import Ledger
 from wallflower.machine.heavy import missing_package
 from wallflower.machine.lazy import load as load_module
@@ -61,6 +62,7 @@ __all__ = [
     "Table",
     "Watch",
     "__version__",
+    "charge_external",
     "compare",
     "connect",
     "fleet",

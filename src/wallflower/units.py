@@ -2,7 +2,7 @@
 
 A question states its loss for neighbours of its own (`Claim`). A data set declares once whose loss it bounds
 (`Protection`). `price` is the table that leads from one to the other, a factor for each pair that is a theorem and a
-refusal for every other. Proofs: proof.md of `ledger`, labels (U1) (U2) (U3) (U4) (U5) (U6) (U7) (U8).
+refusal for every other. Proofs: proof.md of `ledger`, labels (U1) (U2) (U3) (U4) (U5) (U6) (U7) (U8) (U9).
 """
 
 from __future__ import annotations
@@ -250,7 +250,8 @@ class Claim:
     factor. `rho` is a concentrated price with a proof of its own, `own` are factors with a proof of their own, by unit.
     `names` is a record that the question names, whom it does not protect.
     `public` are columns whose cells the question takes for public, as the schema says they are: it protects changes
-    that leave these cells as they are.
+    that leave these cells as they are. `whole_person` says that one change is everything of one person, so that
+    `units_per_person` multiplies nothing.  (U9)
     """
 
     loss: Loss
@@ -264,6 +265,7 @@ class Claim:
     own: tuple[tuple[str, Fraction], ...] = ()
     names: str | None = None
     public: tuple[str, ...] = ()
+    whole_person: bool = False
 
     def __post_init__(self) -> None:
         for name in ("window", "columns", "steps", "moves"):
@@ -323,12 +325,13 @@ def price(claim: Claim, declared: Protection) -> Price:
         raise Untranslatable(HIDDEN_SIZE)  # (U7) whatever the loss: the number of records alone costs a record nothing
     if not loss.amount and not loss.delta:
         return NOTHING
+    units = 1 if claim.whole_person else declared.units_per_person
     if own is not None:
         if loss.delta and own.denominator != 1:
             raise Untranslatable(BROKEN_STEPS)
-        return _make_price(claim, grouped=own * declared.units_per_person, apart=1)
+        return _make_price(claim, grouped=own * units, apart=1)
     grouped, apart = _factors(claim, declared)
-    return _make_price(claim, grouped=Fraction(grouped * declared.units_per_person), apart=apart)
+    return _make_price(claim, grouped=Fraction(grouped * units), apart=apart)
 
 
 _NOUNS: Final[Mapping[Neighbours, Message]] = {

@@ -15,6 +15,7 @@ from wallflower.cli.options import (
     NAMED,
     PRIVACY,
     READING,
+    AnalystOption,
     Delta,
     Epsilon,
     JsonOption,
@@ -32,6 +33,7 @@ from wallflower.cli.options import (
 from wallflower.cli.show import budgets, notice, show, show_json, table_facts
 from wallflower.data import Schema, describe, load, survey
 from wallflower.errors import ParameterError
+from wallflower.external import charge_external
 from wallflower.ledger import Ledger
 from wallflower.machine.files import replacement
 from wallflower.privacy import Kind, Loss, Unit, protect
@@ -231,6 +233,45 @@ def quota(
     with Ledger.open(place_of(ledger, dataset)) as book:
         entry = book.set_quota(dataset, analyst, loss, by=by or default_analyst(), reason=reason or "")
         _say(book, dataset, f"{entry.loss} of {dataset} is kept for {analyst} (entry {entry.id}).", as_json)
+
+
+@budget.command(
+    epilog='Example: wallflower budget charge people --epsilon 0.5 --measurement "mean age" --library "tumult 0.21"'
+)
+def charge(
+    dataset: Dataset,
+    measurement: Annotated[str, typer.Option(metavar="TEXT", help="what is measured, for the record")],
+    library: Annotated[str, typer.Option(metavar="TEXT", help="who measures, with the version")],
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    protects: Protects = None,
+    whole_person: Annotated[
+        bool, typer.Option("--whole-person", help="the loss covers all rows of one person", rich_help_panel=PRIVACY)
+    ] = False,
+    schema: SchemaOption = None,
+    analyst: AnalystOption = None,
+    ledger: LedgerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Charge the budget for one measurement of another library, before it runs.
+
+    You vouch for the loss: see docs/guides/one-budget.md. Charge again before each further run.
+    """
+    loss = protect(loss_of("budget charge", epsilon=epsilon, delta=delta, rho=rho), _unit(protects))
+    with Ledger.open(place_of(ledger, dataset)) as book:
+        receipt = charge_external(
+            dataset,
+            loss,
+            measurement=measurement,
+            library=library,
+            ledger=book,
+            schema=schema,
+            analyst=analyst,
+            whole_person=whole_person,
+        )
+        words = f"{receipt.dataset} was charged {receipt.booked} for {measurement} (entry {receipt.id})."
+        _say(book, dataset, words, as_json)
 
 
 @budget.command(
