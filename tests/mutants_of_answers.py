@@ -266,18 +266,18 @@ def only_those_with_outliers(choose: Any, query: Any, scores: Any, unit: int, ma
     return [some[at] for at in choose(query, [scores[place] for place in some], unit, made, noise)]
 
 
-def noise_where_somebody_is(blur: Any, counts: Any, epsilon: Any, noise: Any) -> Any:
-    return np.where(counts > 0, blur(counts, epsilon, noise), counts)
+def noise_where_somebody_is(blur: Any, counts: Any, law: Any, noise: Any) -> Any:
+    return np.where(counts > 0, blur(counts, law, noise), counts)
 
 
-def one_noise_for_all_grids(blur: Any, counts: Any, epsilon: Any, noise: Any) -> Any:
-    first = blur(np.concatenate([counts[:1]] * len(counts))[:1].repeat(1, axis=0), epsilon / len(counts), noise)
+def one_noise_for_all_grids(blur: Any, counts: Any, law: Any, noise: Any) -> Any:
+    first = blur(counts[:1], law, noise)
     return counts + (first - counts[:1])
 
 
 def split_that_adds_up_to_more(split: Any, query: Any, n: int, dimension: int) -> Any:
     found = split(query, n, dimension)
-    return replace(found, counts=found.counts + found.threshold)
+    return replace(found, counts=found.counts + Loss(found.threshold))
 
 
 def widths_by_data(patch: pytest.MonkeyPatch) -> None:
@@ -433,6 +433,31 @@ INVENTED: dict[str, tuple[str, str, Mutate]] = {
     ),
     "widths of grids by the data": ("detector", "detector", widths_by_data),
     "the key of grids by the data": ("detector", "detector", key_by_data(detector.Detector)),
+    "Laplace noise for the root of the squares": (
+        "detector",
+        "detector at δ",
+        wrap(detector, "calibrate_counts", lambda calibrated, moved, loss: calibrated(6, Loss(loss.epsilon))),
+    ),
+    "cells at ρ as if a record only left": (
+        "detector",
+        "detector at ρ",
+        wrap(detector, "calibrate_counts", lambda calibrated, moved, loss: calibrated(moved // 2, loss)),
+    ),
+    "δ of cells forgotten": (
+        "detector",
+        "detector at δ",
+        put(detector.Detector, "cost", lambda query: Loss(query.loss.amount)),
+    ),
+    "spreads at δ paid for with the counts": (
+        "detector",
+        "detector at δ",
+        wrap(detector.Detector, "split", lambda split, query, *facts: replace(split(query, *facts), counts=query.loss)),
+    ),
+    "a choice at ρ as if it were pure": (
+        "detector",
+        "detector at ρ",
+        wrap(detector.Detector, "_epsilon_of", lambda epsilon_of, query, part: 3 * epsilon_of(query, part)),
+    ),
     "others without noise": ("detector", "flags of groups", wrap(flags.Flags, "answer", through(Quiet))),
     "one draw for flagged and others": ("detector", "flags of groups", wrap(flags.Flags, "answer", through(Echo))),
     "ρ of a detector without its grids": (

@@ -536,6 +536,15 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "profile: moves by 1": (PROFILE, "curve", put(Tally, "sensitivity", property(lambda tally: tally.unit))),
     # detector
     "detector: counts a tenth short": (DETECTOR, "counts", wrap(detector, "draws", drawn_shorter(TENTH))),
+    "detector: Gaussian cells a tenth short": (
+        DETECTOR,
+        "counts",
+        wrap(
+            detector_audit,
+            "calibrate_counts",
+            lambda calibrated, *facts: replace(law := calibrated(*facts), scale=law.scale / TENTH),
+        ),
+    ),
     "detector: noise for one table": (DETECTOR, "counts", wrap(detector, "draws", drawn_shorter(Fraction(4)))),
     "detector: threshold a tenth short": (DETECTOR, "threshold", wrap(detector, "choose_together", chosen_dearer)),
     "detector: spreads a tenth short": (DETECTOR, "spreads", wrap(detector, "choose_together", chosen_dearer)),

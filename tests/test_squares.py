@@ -16,7 +16,7 @@ import wallflower as wf
 from scripted_noise import Scripted
 from wallflower.neighbours.noisy_count import STEP
 from wallflower.queries.count import Count
-from wallflower.queries.detector.detector import Detector, blur
+from wallflower.queries.detector.detector import Detector
 from wallflower.units import Protection, price
 
 ORDERS = 1 + np.geomspace(1e-3, 1e3, 40)
@@ -80,11 +80,11 @@ def test_the_squares_of_a_detector(epsilon, more):
     (scale,) = set(noise.scales)
     counts = worst_rho([(1, scale)] * 2 * split.grids)
     stated = query.claim(RECORDS).rho
-    assert stated == (split.spreads**2 + split.threshold**2) / 8 + split.counts**2 / (4 * split.grids)
-    assert 0.95 * float(split.counts**2 / (4 * split.grids)) < counts <= float(split.counts**2 / (4 * split.grids))
-    short = Recorder()
-    blur(np.zeros((split.grids, 256), dtype=np.int64), split.counts * Fraction(10, 9), short)
-    assert worst_rho([(1, short.scales[0])] * 2 * split.grids) > float(split.counts**2 / (4 * split.grids))
+    square = split.counts.epsilon**2 / (4 * split.grids)
+    assert stated == (split.spreads**2 + split.threshold**2) / 8 + square
+    assert 0.95 * float(square) < counts <= float(square)
+    short = replace(split, counts=wf.Loss(split.counts.epsilon * Fraction(10, 9)))
+    assert worst_rho([(1, short.law.scale)] * 2 * split.grids) > float(square)
 
 
 def test_a_choice_has_an_eighth_of_its_square():

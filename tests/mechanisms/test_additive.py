@@ -12,16 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wallflower.audit.answers import sum_law
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.mechanisms import (
     Additive,
     additive,
     calibrate,
+    calibrate_counts,
     epsilon_each,
+    epsilon_of_range,
     gaussian_scale,
     smooth_additive,
     smooth_beta,
 )
+from wallflower.mechanisms.additive import counts_scale
 from wallflower.noise import round_up
 from wallflower.privacy import Kind, Loss, Neighbours
 
@@ -322,3 +326,49 @@ def test_noise_of_a_bound_that_grows_as_it_may_leaks_no_more_than_delta(epsilon:
     wide, close = (law / law.sum() for law in laws)
     beyond = float(np.maximum(0.0, wide - math.exp(half) * close).sum())
     assert 0.7 < beyond / float(Fraction(delta)) <= 1
+
+
+# Many counts
+
+
+def vector_leak(scale, numbers, epsilon):
+    """The δ of the definition where every one of a few numbers moves by 1, added up over all vectors of noise."""
+    at = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
+    grid = np.array(list(itertools.product(at.tolist(), repeat=numbers)), dtype=np.float64)
+    here, there = (np.exp(-((grid + move) ** 2).sum(axis=1) / (2 * scale**2)) for move in (0, 1))
+    total = np.exp(-((at / scale) ** 2) / 2).sum() ** numbers
+    return float(np.maximum(here - math.exp(epsilon) * there, 0).sum() / total)
+
+
+@pytest.mark.parametrize(("numbers", "epsilon", "delta"), [(1, "0.7", "1e-3"), (2, "1.5", "1e-4"), (3, "3", "1e-6")])
+def test_noise_on_counts_keeps_delta_by_the_definition_and_no_less_would(numbers, epsilon, delta):
+    scale = float(counts_scale(numbers, Fraction(epsilon), Fraction(delta)))
+    assert scale > additive.MIN_COUNTS_SCALE
+    assert vector_leak(scale, numbers, float(epsilon)) <= float(delta)
+    assert vector_leak(0.98 * scale, numbers, float(epsilon)) > float(delta)
+
+
+@pytest.mark.parametrize("numbers", [2, 40, 500])
+def test_sums_of_discrete_gaussian_noise_are_nearly_discrete_gaussian(numbers):
+    """The factor between the two laws, at the least scale, as far as floats show it."""
+    at, chances = sum_law(additive.MIN_COUNTS_SCALE, numbers)
+    wide = additive.MIN_COUNTS_SCALE * math.sqrt(numbers)
+    law = np.exp(-((at / wide) ** 2) / 2)
+    near = np.abs(at) < 5 * wide
+    assert chances[near] / (law / law.sum())[near] == pytest.approx(1, abs=1e-10)
+
+
+@given(st.integers(1, 2**14), st.fractions(Fraction(1, 10**4), 10))
+def test_squares_of_counts_add_up_to_rho(moved, rho):
+    law = calibrate_counts(moved, Loss.zcdp(rho))
+    assert moved / (2 * law.scale**2) <= rho
+    assert moved / (2 * law.scale**2) >= rho * (1 - Fraction(1, 10**9))
+    assert epsilon_of_range(rho) ** 2 / 8 <= rho
+
+
+def test_counts_at_delta_have_the_smaller_of_two_noises():
+    wide, narrow = (calibrate_counts(moved, Loss("0.5", delta="1e-6")) for moved in (100, 1))
+    assert (wide.law, narrow.law) == ("gaussian", "laplace")
+    for moved in (0, 2**14 + 1):
+        with pytest.raises(ParameterError):
+            calibrate_counts(moved, Loss("1"))

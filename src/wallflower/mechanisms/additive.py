@@ -22,6 +22,9 @@ LawName = Literal["laplace", "gaussian"]
 _MAX_SUMMED_SCALE: Final = 256.0  # below this many steps the discrete Gaussian is summed term by term
 FLOAT_MARGIN: Final = 1e-9  # covers the rounding of every float that a guarantee depends on
 SMALLEST_DELTA: Final = Fraction(1, 10**100)
+MIN_COUNTS_SCALE: Final = 2.0  # from here sums of discrete Gaussian noise are nearly discrete Gaussian (G3)
+MAX_MOVED: Final = 2**14
+LATTICE_MARGIN: Final = Fraction(1, 10**12)  # by how much they differ at most, as a share of δ (G3)
 
 
 class _Law(Protocol):
@@ -164,12 +167,57 @@ def gaussian_scale(sensitivity: int, epsilon: Fraction, delta: Fraction) -> Frac
     return _gaussian_scale(max(1, sensitivity), epsilon, delta)
 
 
+def calibrate_counts(moved: int, loss: Loss) -> Additive:
+    """The noise of each of many counts, `moved` of which one record moves, each by 1.
+
+    Laplace noise has to hide the sum of these changes, Gaussian noise the root of the sum of their squares.
+
+    Released    every count plus noise of its own                      Neighbours  those of the changes
+    Guarantee   that of `loss`: pure, approximate or zCDP             Proof       (L) (G3) (Z)
+
+    >>> calibrate_counts(40, Loss("0.5")).scale, calibrate_counts(40, Loss.zcdp("1/5")).law
+    (Fraction(80, 1), 'gaussian')
+    >>> at_delta = calibrate_counts(40, Loss("0.5", delta="1e-6"))
+    >>> at_delta.law, round(at_delta.deviation())
+    ('gaussian', 50)
+    """
+    if not 1 <= moved <= MAX_MOVED:
+        raise ParameterError(f"moved: {moved} counts is outside 1 to {MAX_MOVED}; use fewer tables.")
+    if loss.kind is Kind.ZCDP:
+        require_positive(loss.amount)
+        return Additive("gaussian", _root_up(moved / (2 * loss.rho)), Fraction(1))  # (Z)
+    laplace = calibrate(moved, Loss(loss.epsilon), step=Fraction(1))  # (L)
+    if loss.delta < SMALLEST_DELTA:
+        return laplace
+    gaussian = Additive("gaussian", counts_scale(moved, loss.epsilon, loss.delta), Fraction(1))
+    return min(laplace, gaussian, key=Additive.deviation)
+
+
+@lru_cache(maxsize=1024)
+def counts_scale(moved: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The scale of discrete Gaussian noise on many counts, `moved` of which move by 1, at (ε, δ).  (G3)"""
+    require_positive(epsilon)
+    require_delta(delta)
+    part = delta * (1 - LATTICE_MARGIN)
+
+    def enough(scale: float) -> bool:
+        leak = _leak(moved * Fraction(scale) ** 2, moved, epsilon)
+        return scale >= MIN_COUNTS_SCALE and leak * (1 + FLOAT_MARGIN) <= float(part)
+
+    return _search_scale(enough, min(1 / epsilon, Fraction(2**40)))
+
+
 @lru_cache(maxsize=256)
 def _gaussian_scale(sensitivity: int, epsilon: Fraction, delta: Fraction) -> Fraction:
     def enough(scale: float) -> bool:
-        return _leak(scale, sensitivity, epsilon) * (1 + FLOAT_MARGIN) <= float(delta)
+        return _leak(Fraction(scale) ** 2, sensitivity, epsilon) * (1 + FLOAT_MARGIN) <= float(delta)
 
-    high = round_up(min(sensitivity / epsilon, Fraction(2**51)))
+    return _search_scale(enough, min(sensitivity / epsilon, Fraction(2**51)))
+
+
+def _search_scale(enough: Callable[[float], bool], start: Fraction) -> Fraction:
+    """Nearly the least scale that is enough: a number that was checked, whatever the search does."""
+    high = round_up(start)
     while not enough(high):
         high = round_up(Fraction(2 * high))
     low = high / 2
@@ -181,9 +229,9 @@ def _gaussian_scale(sensitivity: int, epsilon: Fraction, delta: Fraction) -> Fra
     return Fraction(high)
 
 
-def _leak(scale: float, sensitivity: int, epsilon: Fraction) -> float:
-    """At least the smallest δ of discrete Gaussian noise at ε.  (G1)"""
-    edge = epsilon * Fraction(scale) ** 2 / sensitivity - Fraction(sensitivity, 2)
+def _leak(square: Fraction, sensitivity: int, epsilon: Fraction) -> float:
+    """At least the smallest δ at ε of discrete Gaussian noise whose scale has this square.  (G1)"""
+    edge, scale = epsilon * square / sensitivity - Fraction(sensitivity, 2), math.sqrt(square)
     return (_summed_leak if scale <= _MAX_SUMMED_SCALE else _integrated_leak)(scale, sensitivity, edge)
 
 
@@ -219,8 +267,11 @@ def _calibrate_approximate(sensitivity: int, loss: Loss) -> tuple[LawName, Fract
 
 
 def _calibrate_concentrated(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
-    square = sensitivity**2 / (2 * loss.rho)
-    return "gaussian", Fraction(round_up(Fraction(math.isqrt(math.ceil(square * 4**60)) + 1, 2**60)))  # (Z)
+    return "gaussian", _root_up(sensitivity**2 / (2 * loss.rho))  # (Z)
+
+
+def _root_up(square: Fraction) -> Fraction:
+    return Fraction(round_up(Fraction(math.isqrt(math.ceil(square * 4**60)) + 1, 2**60)))
 
 
 _CALIBRATIONS: Final[Mapping[Kind, Callable[[int, Loss], tuple[LawName, Fraction]]]] = {

@@ -123,6 +123,15 @@ def epsilon_each(epsilon: Fraction, delta: Fraction, h: int) -> Fraction:
     return Fraction(math.sqrt(8 * zcdp_of_epsilon(float(epsilon), float(delta)) / h) * (1 - FLOAT_MARGIN))
 
 
+def epsilon_of_range(rho: Fraction) -> Fraction:
+    """The ε of one exponential choice that is ρ-zCDP: the root of 8ρ, rounded down.  (E1)
+
+    >>> epsilon_of_range(Fraction(1, 8))
+    Fraction(1, 1)
+    """
+    return Fraction(math.isqrt(math.floor(8 * rho * 4**60)), 2**60)
+
+
 def bounded_range_pays(epsilon: Fraction, delta: Fraction, h: int) -> bool:
     """Whether `epsilon_each` is more than ε/h: a rule by public facts.
 

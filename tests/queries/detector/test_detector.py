@@ -19,8 +19,10 @@ import wallflower as wf
 from wallflower.cli.scores import read_model, write_arrow
 from wallflower.data.scans import load_into
 from wallflower.errors import DataError, LossMismatch, NotUseful, ParameterError, SourceError
+from wallflower.mechanisms import calibrate_counts
 from wallflower.neighbours.spreads import DIVISORS, gap_counts, pair_up
 from wallflower.noise import system_noise
+from wallflower.privacy import Kind
 from wallflower.queries.detector import grids
 from wallflower.queries.detector.detector import Detector, blur
 from wallflower.queries.detector.drift import drift_of, exact_interval
@@ -90,7 +92,7 @@ def test_every_column_comes_equally_often():
 
 def test_noise_is_drawn_for_every_cell_and_all_tables():
     """A Laplace draw of scale b is b long on average: here 80, and 20,480 draws miss that by 5 once in 10^17."""
-    drawn = blur(np.zeros((40, 512), dtype=np.int64), Fraction(1), system_noise())
+    drawn = blur(np.zeros((40, 512), dtype=np.int64), calibrate_counts(80, wf.Loss("1")), system_noise())
     assert np.abs(drawn).mean() == pytest.approx(80, abs=5)
 
 
@@ -147,23 +149,36 @@ def test_one_column_will_do():
 def test_public_scales_cost_nothing():
     query = Detector(loss=wf.Loss("1"), spreads="schema")
     split = query.split(3000, 3)
-    assert (split.spreads, split.counts, split.threshold) == (0, 1, 0)
+    assert (split.spreads, split.counts, split.threshold) == (0, wf.Loss("1"), 0)
     value = query.answer(PEOPLE, system_noise())
     assert set(value["spreads"].values()) == {1.0}
 
 
-@given(st.fractions(Fraction(1, 100), 10), st.integers(2, 10**6), st.integers(1, 60), st.booleans())
-def test_what_is_spent_adds_up(epsilon, n, dimension, wants_flags):
-    query = Detector(loss=wf.Loss(epsilon), contamination=Fraction(1, 50) if wants_flags else None)
+LOSSES = (wf.Loss, lambda amount: wf.Loss(amount, delta="1e-6"), wf.Loss.zcdp)
+
+
+@given(
+    st.fractions(Fraction(1, 100), 10),
+    st.sampled_from(LOSSES),
+    st.integers(2, 10**6),
+    st.integers(1, 60),
+    st.booleans(),
+)
+def test_what_is_spent_adds_up(amount, loss, n, dimension, wants_flags):
+    query = Detector(loss=loss(amount), contamination=Fraction(1, 50) if wants_flags else None)
     split = query.split(n, dimension)
-    assert split.spreads + split.counts + split.threshold == epsilon
+    choices = (split.spreads, split.threshold)
+    parts = [part**2 / 8 for part in choices] if query.loss.kind is Kind.ZCDP else choices
+    assert sum(parts) + split.counts.amount == pytest.approx(amount, rel=1e-15)
+    assert sum(parts) + split.counts.amount <= amount
+    assert split.counts.delta == query.loss.delta
     assert min(2, dimension) <= split.columns <= dimension
     assert 20 <= split.grids <= 50
 
 
 def test_what_is_refused(tmp_path):
-    with pytest.raises(LossMismatch, match="detector is pure"):
-        Detector(loss=wf.Loss.zcdp("1"))
+    with pytest.raises(LossMismatch):
+        Detector(loss=wf.Loss("1", kind=Kind.METRIC))
     with pytest.raises(ParameterError, match="contamination"):
         Detector(loss=wf.Loss("1"), contamination="120%")
     with pytest.raises(ParameterError, match="no flags"):

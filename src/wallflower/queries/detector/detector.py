@@ -7,7 +7,8 @@ may be scored for ever: that costs nothing more. To publish *which of the fitted
 release, which nothing here pays for.
 
 Released    spreads, grids, noisy counts; a threshold where a share of outliers is wanted
-Guarantee   pure ε-DP, and zCDP at less than ε²/2      Neighbours  replace one record, in any order, N public
+Guarantee   that of the loss: pure ε-DP (and less than ε²/2 in zCDP), (ε, δ)-DP or ρ-zCDP
+Neighbours  replace one record, in any order, N public
 Arithmetic  whole-number counts and errors             Proof       proof.md, labels (K) (S) (C) (H) (D) (Z)
 """
 
@@ -22,8 +23,8 @@ import numpy as np
 
 from wallflower.data import Points, TiledPoints, TiledTable, points_of
 from wallflower.drawing.picture import Figures, HeatMap, Picture
-from wallflower.errors import DataError, LossMismatch, ParameterError
-from wallflower.mechanisms import choose_together
+from wallflower.errors import DataError, ParameterError
+from wallflower.mechanisms import Additive, calibrate_counts, choose_together, epsilon_of_range
 from wallflower.neighbours.limits import SCALE_HELP, check_loss, check_scale
 from wallflower.neighbours.radii import read_share
 from wallflower.neighbours.spreads import (
@@ -40,7 +41,7 @@ from wallflower.privacy import Kind, Loss
 from wallflower.queries.detector.grids import Coins, Floats, Ints, lay_grids
 from wallflower.queries.detector.model import THRESHOLDS, Model, floor_of, misses
 from wallflower.queries.detector.tasks import cells_of, numbers_above
-from wallflower.queries.near import SCALE_RELEASE, rescale
+from wallflower.queries.near import SCALE_RELEASE, replace_amount, rescale
 from wallflower.query import (
     FindRelease,
     Option,
@@ -64,7 +65,12 @@ MIN_GRIDS, MAX_GRIDS = 20, 50
 RECORDS_EPSILON_PER_SPREAD: Final = 50  # n times ε for a spread: nearly all are right within a factor of 2
 RECORDS_EPSILON_FOR_QUARTILE: Final = 100  # n times ε for a spread, from which the upper quartile is used
 MAX_COLUMNS: Final = 1000
-THRESHOLD_SHARE: Final = Fraction(1, 10)  # part of ε for a threshold
+THRESHOLD_SHARE: Final = Fraction(1, 10)  # part of ε, or of ρ, for a threshold
+SPREADS_SHARE: Final = {  # part of the rest for spreads: Gaussian noise leaves more for them than Laplace noise
+    Kind.PURE: Fraction(1, 2),
+    Kind.APPROXIMATE: Fraction(2, 3),
+    Kind.ZCDP: Fraction(2, 3),
+}
 EPSILONS: Final = ("0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5")
 
 OWN_RECORDS: Final = (
@@ -80,13 +86,22 @@ SPREADS: Final = ("private", "schema")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """How ε is divided, and how many columns and grids are used: from public facts alone.  (D)"""
+    """How the loss is divided, and how many columns and grids are used: from public facts alone.  (D)
+
+    `spreads` and `threshold` are what exponential choices spend as an ε, also where the loss is a ρ; `counts` is a loss
+    of the kind of the query, with its δ.
+    """
 
     spreads: Fraction
-    counts: Fraction
+    counts: Loss
     threshold: Fraction
     columns: int
     grids: int
+
+    @property
+    def law(self) -> Additive:
+        """The noise of each cell: a record leaves one cell of each grid and joins one.  (C)"""
+        return calibrate_counts(2 * self.grids, self.counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +142,6 @@ class Detector(Query[Points | TiledPoints, Value]):
         normalise_fields(self)
         check_loss(self.kind, self.loss)
         check_scale(self.scale)
-        if self.loss.kind is not Kind.PURE:
-            raise LossMismatch(f"detector is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")
         if self.contamination is not None:
             object.__setattr__(self, "contamination", read_share(self.contamination, "contamination"))
         if self.spreads not in SPREADS:
@@ -146,12 +159,16 @@ class Detector(Query[Points | TiledPoints, Value]):
 
     def rests_on(self, data: Any) -> tuple[str, ...]:
         measured = name_labels("scale", "P") + name_labels("mechanisms", "U")
-        return (*name_labels("detector", "K S C H D"), *measured, *name_labels("mechanisms", "L J1 J2 E2 E3"))
+        counted = {Kind.PURE: "L", Kind.APPROXIMATE: "L G1 G2 G3", Kind.ZCDP: "Z E1"}[self.loss.kind]
+        return (*name_labels("detector", "K S C H D"), *measured, *name_labels("mechanisms", f"{counted} J1 J2 E2 E3"))
 
     def claim(self, facts: PublicFacts) -> Claim:
+        claim = super(Detector, self).claim(facts)
+        if self.loss.kind is not Kind.PURE:
+            return claim
         split = self.split(facts.n, facts.dimension)
-        rho = (split.spreads**2 + split.threshold**2) / 8 + split.counts**2 / (4 * split.grids)  # (Z)
-        return replace(super(Detector, self).claim(facts), rho=rho)
+        rho = (split.spreads**2 + split.threshold**2) / 8 + split.counts.epsilon**2 / (4 * split.grids)  # (Z)
+        return replace(claim, rho=rho)
 
     def view(self, data: Any) -> Points | TiledPoints:
         points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)
@@ -172,17 +189,21 @@ class Detector(Query[Points | TiledPoints, Value]):
         return self.scale is not None or self.spreads == "schema"
 
     def split(self, n: int, dimension: int) -> Split:
-        """Divide ε: a tenth for the threshold, half of the rest for spreads, the rest for counts."""
-        threshold = self.loss.epsilon * THRESHOLD_SHARE if self.contamination is not None else Fraction(0)
-        rest = self.loss.epsilon - threshold
-        spreads = Fraction(0) if self.is_scaled else rest / 2
-        columns = (
-            dimension
-            if self.is_scaled
-            else min(dimension, max(2, pairing_size(n) * spreads // RECORDS_EPSILON_PER_SPREAD))
-        )
+        """Divide the loss: a tenth for the threshold, of the rest a share for spreads, what is left for counts."""
+        threshold = self.loss.amount * THRESHOLD_SHARE if self.contamination is not None else Fraction(0)
+        rest = self.loss.amount - threshold
+        part = Fraction(0) if self.is_scaled else rest * SPREADS_SHARE[self.loss.kind]
+        spreads, counts = self._epsilon_of(part), replace_amount(self.loss, rest - part)
+        affordable = max(2, pairing_size(n) * spreads // RECORDS_EPSILON_PER_SPREAD)
+        columns = dimension if self.is_scaled else min(dimension, affordable)
         grids = min(MAX_GRIDS, max(MIN_GRIDS, -(-columns // 2)))
-        return Split(spreads=spreads, counts=rest - spreads, threshold=threshold, columns=columns, grids=grids)
+        return Split(
+            spreads=spreads, counts=counts, threshold=self._epsilon_of(threshold), columns=columns, grids=grids
+        )
+
+    def _epsilon_of(self, part: Fraction) -> Fraction:
+        """What a part of the loss allows an exponential choice, as an ε.  (Z)"""
+        return epsilon_of_range(part) if self.loss.kind is Kind.ZCDP else part
 
     def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
         split = self.split(data.n, data.dimension)
@@ -194,8 +215,8 @@ class Detector(Query[Points | TiledPoints, Value]):
         model = Model(
             columns=data.columns,
             grids=tuple(grids),
-            counts=blur(cells_of(data, grids), split.counts, noise),
-            floor=floor_of(split.grids, split.counts),
+            counts=blur(cells_of(data, grids), split.law, noise),
+            floor=floor_of(split.law),
             schema=data.schema.only(data.columns).bare(),
         )
         if self.contamination is not None:
@@ -289,7 +310,10 @@ class Detector(Query[Points | TiledPoints, Value]):
             wanted, off = round(self.contamination * n), self.off(n, dimension)
             flags = f"; {max(0, wanted - off):,} to {min(n, wanted + off):,} records would be flagged (95 %)"
         if self.is_scaled:
-            return f"{split.grids} grids over {dimension} columns, {float(n * split.counts):.3g} records times ε{flags}"
+            noise = self._noise(n, dimension)
+            return (
+                f"{split.grids} grids over {dimension} columns, noise of a cell {percent(noise)} of the records{flags}"
+            )
         affordable = float(n * split.spreads / RECORDS_EPSILON_PER_SPREAD)
         part = "are looked at" if split.columns == dimension else "can be looked at, drawn at random"
         some = f"{split.columns} of {dimension} columns {part}{flags}"
@@ -305,12 +329,12 @@ class Detector(Query[Points | TiledPoints, Value]):
 
     def _noise(self, n: int, dimension: int) -> float:
         split = self.split(n, dimension)
-        return min(1.0, 2**0.5 * 2 * split.grids / float(split.counts) / n)
+        return min(1.0, split.law.deviation() / n)
 
     def _is_useful(self, n: int, dimension: int) -> bool:
         split = self.split(n, dimension)
         is_wide = self.is_scaled or n * split.spreads >= RECORDS_EPSILON_PER_SPREAD * min(2, dimension)
-        return is_wide and n * split.counts >= 2 * MIN_GRIDS
+        return is_wide and floor_of(calibrate_counts(2 * MIN_GRIDS, split.counts)) <= n
 
     def _quality(self, n: int, dimension: int) -> Quality:
         """By the flags, where there are any, and by the noise of a cell, which scores rest on, otherwise."""
@@ -345,13 +369,12 @@ class Detector(Query[Points | TiledPoints, Value]):
         return (f"{some}: a record that is unusual in the others only is not seen. Name fewer columns.",)
 
     def _at(self, amount: str) -> Self:
-        return replace(self, loss=Loss(amount))
+        return replace(self, loss=replace_amount(self.loss, Fraction(amount)))
 
 
-def blur(counts: Ints, epsilon: Fraction, noise: Noise) -> Ints:
+def blur(counts: Ints, law: Additive, noise: Noise) -> Ints:
     """Counts of R tables with the noise that hides one record, which is in one cell of each of them.  (C)"""
-    scale = 2 * len(counts) / epsilon
-    drawn: Ints = counts + draws(noise, "laplace", scale, counts.size).reshape(counts.shape)
+    drawn: Ints = counts + draws(noise, law.law, law.scale, counts.size).reshape(counts.shape)
     return drawn
 
 

@@ -18,6 +18,7 @@ from wallflower.data.scans import read_parts
 from wallflower.data.sources.files import view_matrix
 from wallflower.errors import ParameterError
 from wallflower.machine.heavy import pyarrow as _pa
+from wallflower.mechanisms import Additive
 from wallflower.queries.detector.drift import Drift, drift_of
 from wallflower.queries.detector.grids import (
     CELLS,
@@ -280,9 +281,10 @@ def _surprise(counts: Ints, floor: float) -> Floats:
     return surprise
 
 
-def floor_of(grids: int, epsilon: Fraction) -> float:
-    """Counts below the noise say nothing."""
-    return float(max(Fraction(1), 2 * grids / epsilon))
+def floor_of(law: Additive) -> float:
+    """Counts below the noise say nothing: below its deviation over √2, which is the scale of Laplace noise."""
+    scale = float(law.scale)
+    return max(1.0, scale if law.law == "laplace" else scale / math.sqrt(2))
 
 
 def count_above(scores: Floats, thresholds: Floats) -> Ints:

@@ -16,10 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Attack, Finding, Floats, Way, audit_exact
-from wallflower.audit.answers import audit_cases
-from wallflower.audit.laws import audit_law, law_of
+from wallflower.audit.answers import audit_cases, sum_law
+from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.audit.scripts import InOrder
 from wallflower.data import Points
+from wallflower.mechanisms import Additive, calibrate_counts
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.detector.audit.accounts import ACCOUNTS
@@ -31,6 +32,8 @@ from wallflower.queries.detector.model import Model, count_above, misses
 from wallflower.schema import Column, Schema
 
 ONE: Final = Fraction(1)
+AT_DELTA: Final = Loss("1", delta="1e-3")  # large, so that Gaussian noise is the smaller one in few grids
+AT_RHO: Final = Loss.zcdp("1/2")
 FACTS: Final = Schema(columns=(Column("a"), Column("b")))
 GRIDS: Final = tuple(lay_grids({0: 1.0, 1: 2.0}, 4, Coins(7)))
 SITES: Final = ((0.0, 0.0), (3.0, -5.0), (11.0, 40.0), (math.nan, math.inf))
@@ -111,26 +114,63 @@ def _audit_counts(name: str, hide: Blur, *, expected: bool = False) -> Finding:
     )
 
 
+def _hide(counts: Ints, epsilon: Fraction, noise: Noise) -> Ints:
+    return blur(counts, calibrate_counts(2 * len(counts), Loss(epsilon)), noise)
+
+
 def _once(counts: Ints, epsilon: Fraction, noise: Noise) -> Ints:
     """BROKEN: noise as for one table."""
-    return blur(counts, epsilon * len(counts), noise)
+    return blur(counts, calibrate_counts(2, Loss(epsilon)), noise)
 
 
 def _one_cell(counts: Ints, epsilon: Fraction, noise: Noise) -> Ints:
     """BROKEN: as if a record only left a cell, and joined none."""
-    return blur(counts, epsilon * 2, noise)
+    return blur(counts, calibrate_counts(len(counts), Loss(epsilon)), noise)
 
 
 def _short(counts: Ints, epsilon: Fraction, noise: Noise) -> Ints:
     """BROKEN: a tenth short."""
-    return blur(counts, epsilon * Fraction(10, 9), noise)
+    return _hide(counts, epsilon * Fraction(10, 9), noise)
+
+
+def _root(counts: Ints, epsilon: Fraction, noise: Noise) -> Ints:
+    """BROKEN: Laplace noise for the length of the change, where only Gaussian noise may do so."""
+    return blur(counts, calibrate_counts(math.isqrt(2 * len(counts)), Loss(epsilon)), noise)
 
 
 def _attack_counts(quick: bool) -> Iterator[Finding]:
-    yield _audit_counts("counts of all tables", blur)
+    yield _audit_counts("counts of all tables", _hide)
     yield _audit_counts("broken: noise for R tables counted once", _once, expected=True)
     yield _audit_counts("broken: one cell instead of two", _one_cell, expected=True)
     yield _audit_counts("broken: noise of counts a tenth short", _short, expected=True)
+    yield _audit_counts("broken: Laplace noise for the root of the squares", _root, expected=True)
+    for loss, name in ((AT_DELTA, "δ"), (AT_RHO, "ρ")):
+        moved = _movement(GRIDS)
+        law = calibrate_counts(moved, loss)
+        yield _audit_sums(f"counts at {name}", law, loss)
+        for words, scale in (
+            ("a tenth short", law.scale * Fraction(9, 10)),
+            ("one cell instead of two", calibrate_counts(moved // 2, loss).scale),
+            ("noise for R tables counted once", calibrate_counts(2, loss).scale),
+        ):
+            yield _audit_sums(f"broken: counts at {name}, {words}", replace(law, scale=scale), loss, expected=True)
+    twice = calibrate_counts(_movement(GRIDS), Loss(2 * AT_DELTA.epsilon, delta=AT_DELTA.delta))
+    yield _audit_sums("broken: counts at δ, ε spent twice", twice, AT_DELTA, expected=True)
+    at_delta = calibrate_counts(_movement(GRIDS), AT_DELTA)
+    yield _audit_sums("broken: counts at δ, δ forgotten", at_delta, Loss(AT_DELTA.epsilon), expected=True)
+
+
+def _audit_sums(name: str, law: Additive, claimed: Loss, *, expected: bool = False) -> Finding:
+    """Gaussian noise on all cells that one record moves, by the law of its sum along that change: nothing else of the
+    noise tells the tables apart. What is far away counts as the end, so that both laws have the same outputs."""
+    moved, scale = _movement(GRIDS), float(law.scale)
+    at, chances = sum_law(scale, moved)
+    far = math.ceil(8 * scale * math.sqrt(moved))
+    laws: list[Law] = []
+    for start in (0, moved):
+        sums = np.clip(start + at, -far, far) + far
+        laws.append(dict(enumerate(np.bincount(sums, weights=chances, minlength=2 * far + 1).tolist())))
+    return audit_law(*laws, claimed=claimed, name=name, expected=expected)
 
 
 # The threshold

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
-from wallflower.audit.answers import Accounts, Case, LawCheck, Part, exponential, laplace, secret_pairing, uniform
+from wallflower.audit.answers import (
+    Accounts,
+    Case,
+    LawCheck,
+    Part,
+    Recorder,
+    bounded_range,
+    exponential,
+    gaussian,
+    gaussian_counts_at_delta,
+    laplace,
+    secret_pairing,
+    sum_law,
+    uniform,
+)
+from wallflower.audit.laws import Law
 from wallflower.data import Points
 from wallflower.privacy import Loss
 from wallflower.queries.detector.audit.flags import LOSS, TABLES, WARDS, query_of, view_of
@@ -18,6 +35,7 @@ from wallflower.schema import Column, Schema
 
 WITHOUT_DRAWS: Final = frozenset({"columns", "scale", "detector", "by"})
 KEY: Final = 2**128
+FAR_DEVIATIONS: Final = 8
 GRIDS: Final = 20  # the fewest
 THRESHOLDS: Final = 2001
 SPREADS: Final = 64  # candidates of a column of whole numbers from 0 to 15: 16 to an octave, from 1 to 16
@@ -36,6 +54,35 @@ def _pairs_apart(*differences: float) -> Points:
 def _counts(epsilon: Any) -> Part:
     """Noise in every cell of every grid: a record leaves one cell of each and joins one."""
     return laplace("counts", moves=2 * GRIDS, epsilon=epsilon, draws=GRIDS * CELLS)
+
+
+def _counts_at_delta(epsilon: Any) -> Part:
+    return gaussian_counts_at_delta("counts", moves=2 * GRIDS, epsilon=epsilon, delta=DELTA, draws=GRIDS * CELLS)
+
+
+def _counts_at_rho(rho: Any) -> Part:
+    """The squares of 2R moves of 1 add up to the length of the vector."""
+    part = gaussian("counts", moves=1, rho=Fraction(rho) / (2 * GRIDS), draws=GRIDS * CELLS)
+    return replace(part, spends=Fraction(rho))
+
+
+def _law_along(query: Detector, data: Any) -> Law:
+    """The law of the counts along the change from one adjacent table to the other: the sum of the noise of all cells
+    that move, which is all that Gaussian noise tells of them. Counts and scale are those of the real answer."""
+    numbers = [_count_all(query, query.view(table)) for table in ADJACENT]
+    change = numbers[1] - numbers[0]
+    noise = Recorder()
+    counts = np.array(_read_counts(query.answer(data, noise)))
+    (scale,) = {float(drawn.scale) for drawn in noise.draws if drawn.law == "gaussian"}
+    moved = int(np.abs(change).sum())
+    at, chances = sum_law(scale, moved)
+    far = math.ceil(FAR_DEVIATIONS * scale * math.sqrt(moved))
+    sums = np.clip(int(change @ (counts - numbers[0])) + at, -far, far) + far  # what is beyond counts as the end
+    return dict(enumerate(np.bincount(sums, weights=chances, minlength=2 * far + 1).tolist()))
+
+
+def _count_all(query: Detector, data: Any) -> Any:
+    return np.array(_read_counts(query.answer(data, Recorder())))
 
 
 def _read_counts(value: Any) -> list[int]:
@@ -67,6 +114,7 @@ EQUAL_COLUMNS: Final = Points.from_array(
 # Two records stand apart, and two are wanted; then a third one stands apart, where nobody was.
 FLAGGED: Final = (_points([0] * 6 + [6] * 2), _points([12] + [0] * 5 + [6] * 2))
 QUARTER: Final = Fraction(1, 4)
+DELTA: Final = "1e-6"
 LARGE: Final = Loss("80")  # so that cells with one record stand out from the noise
 
 
@@ -101,6 +149,8 @@ def _is_above(value: Any) -> bool:
     return _read_counts(value)[MOVED_CELL] >= 6
 
 
+WITHOUT_LAW: Final = BY_SCHEMA | {"spreads": "the law of the same choice is added up where the loss is pure"}
+SPLIT: Final = {"threshold": "the law of the same choice is added up by the schema"}
 DETECTORS: Final[tuple[Case, ...]] = (
     Case(
         name="detector",
@@ -178,6 +228,67 @@ DETECTORS: Final[tuple[Case, ...]] = (
         laws=(
             LawCheck(parts=("counts",), draws=(MOVED_CELL,), least=0.0249, most=0.025, seen=_is_above, tables=ADJACENT),
             LawCheck(parts=("threshold",), least=0.93, most=0.95, seen=_is_between, coupled=_read_counts),
+        ),
+    ),
+    Case(
+        name="detector at δ",
+        query=Detector(loss=Loss("3", delta=DELTA)),
+        tables=ADJACENT,
+        is_public=_is_public,
+        parts=(
+            uniform("key", KEY),
+            secret_pairing(8),
+            exponential("spreads", epsilon=2, candidates=SPREADS),
+            _counts_at_delta(1),
+        ),
+        blank=EQUAL,
+        laws=(LawCheck(parts=("spreads",), least=0.9, seen=_read_spreads),),
+        without_law=BY_SCHEMA,
+    ),
+    Case(
+        name="detector by the schema at δ, with a threshold",
+        released=_read_counts,
+        query=Detector(loss=Loss("16", delta=DELTA), spreads="schema", contamination=QUARTER),
+        tables=FLAGGED,
+        is_public=_is_public,
+        parts=(
+            uniform("key", KEY),
+            _counts_at_delta("72/5"),
+            exponential("threshold", epsilon="8/5", candidates=THRESHOLDS),
+        ),
+        laws=(
+            LawCheck(parts=("counts",), least=0.99, law=_law_along, tables=ADJACENT),
+            LawCheck(parts=("threshold",), least=0.5, seen=_is_between, coupled=_read_counts),
+        ),
+    ),
+    Case(
+        name="detector at ρ",
+        query=Detector(loss=Loss.zcdp("3/8")),
+        tables=ADJACENT,
+        is_public=_is_public,
+        parts=(
+            uniform("key", KEY),
+            secret_pairing(8),
+            bounded_range("spreads", rho="1/4", moves=1, candidates=SPREADS),
+            _counts_at_rho("1/8"),
+        ),
+        blank=EQUAL,
+        without_law=WITHOUT_LAW,
+    ),
+    Case(
+        name="detector by the schema at ρ, with a threshold",
+        released=_read_counts,
+        query=Detector(loss=Loss.zcdp("50/9"), spreads="schema", contamination=QUARTER),
+        tables=FLAGGED,
+        is_public=_is_public,
+        parts=(
+            uniform("key", KEY),
+            _counts_at_rho(5),
+            bounded_range("threshold", rho="5/9", moves=1, candidates=THRESHOLDS),
+        ),
+        laws=(
+            LawCheck(parts=("counts",), least=0.99, law=_law_along, tables=ADJACENT),
+            LawCheck(parts=("threshold",), least=0.5, seen=_is_between, coupled=_read_counts),
         ),
     ),
 )
