@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations_with_replacement, permutations
 from pathlib import Path
 from typing import Any
@@ -238,6 +239,24 @@ def test_sums_and_counts_need_bounds_and_are_held_to_them() -> None:
         load(rows, schema=facts)
     clipped = load(rows, schema=Schema(columns=facts.columns, person=facts.person, clip=True))
     assert sorted(clipped.cells("pulse").tolist()) == [1.0, 1000.0]
+
+
+@pytest.mark.parametrize("engine", ["memory", "tiles"])
+def test_a_mean_stays_within_the_bounds_of_its_cells(engine: str) -> None:
+    """The sum of three tenths is more than three times a tenth, by rounding."""
+    rows = pa.table({"who": ["a"] * 3 + ["b"], "pulse": [0.1] * 3 + [0.0]})
+    facts = Schema(columns=(Column("pulse", low=0, high=0.1),), person=Person(id="who", rollup={"pulse": "mean"}))
+    assert load_into(rows, engine, schema=facts).n == 2
+
+
+@pytest.mark.parametrize("engine", ["memory", "tiles"])
+def test_a_sum_beyond_all_numbers_is_clipped_or_refused_as_any_other(engine: str) -> None:
+    rows = pa.table({"who": ["a", "a", "b"], "pulse": [1.7e308, 1.7e308, 1.0]})
+    facts = Schema(columns=(Column("pulse", low=0, high=9),), person=Person(id="who", rollup={"pulse": "sum"}))
+    with pytest.raises(DataError, match="bounds"):
+        load_into(rows, engine, schema=facts)
+    kept = load_into(rows, engine, schema=replace(facts, clip=True))
+    assert kept.n == 2
 
 
 def test_rows_without_an_identifier_are_people_or_refused() -> None:

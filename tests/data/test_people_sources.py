@@ -18,9 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 from sparks import spark
 
 from wallflower.data import Column, Schema, load
+from wallflower.data.people import PersonRows, fold_text, plain_identifiers
 from wallflower.data.scans import load_into
 from wallflower.errors import DataError
 from wallflower.schema.person import Person
@@ -174,7 +176,7 @@ def test_spark_gives_the_same_table(tmp_path: Path) -> None:
     numbers = table_of([(7 + place % 3, cells) for place, (_, cells) in enumerate(ROWS)], pa.int64())
     with spark() as (engine, _):
         for rows in (table, numbers):
-            frame = engine.session.createDataFrame(rows.to_pandas())
+            frame = SparkSession.getActiveSession().createDataFrame(rows.to_pandas())
             assert records_of(frame, engine) == records_of(rows)
             pq.write_table(rows, tmp_path / "visits.parquet", row_group_size=2)
             assert records_of(tmp_path / "visits.parquet", engine) == records_of(rows)
@@ -193,18 +195,97 @@ def test_a_roll_up_per_file_is_told_apart(tmp_path: Path) -> None:
         assert whole == records_of(table) != per_file
 
 
-@pytest.mark.parametrize(("same", "other"), [("a", "A"), ("a", " a "), ("é", "e\u0301"), ("12", "12.0"), ("ａ", "a")])
+@pytest.mark.parametrize(
+    ("same", "other"),
+    [
+        ("a", "A"),
+        ("a", " a "),
+        ("é", "e\u0301"),
+        ("12", "12.0"),
+        ("ａ", "a"),
+        ("Strauß", "STRAUSS"),
+        ("σας", "ΣΑΣ"),
+        ("P 1", "P  1"),
+        ("P 1", "P\u00a01"),
+        ("P1", "\ufeffP1"),
+        ("P1", "P\u200b1"),
+        ("P1", "P1\x00"),
+    ],
+)
 def test_ways_to_write_one_identifier_are_one_person(same: str, other: str) -> None:
     rows = [(same, (1.0, 0, "x")), (other, (2.0, 1, "x")), ("somebody else", (0.0, 0, "x"))]
     assert load(table_of(rows, pa.string()), schema=SCHEMA).n == 2
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [("12", "012"), ("12", "1 2"), ("12.5", "12"), ("ß", "ss"), ("1e1", "10")]
-)
+@pytest.mark.parametrize(("first", "second"), [("12", "012"), ("12", "1 2"), ("12.5", "12"), ("é", "e"), ("1e1", "10")])
 def test_different_identifiers_stay_different_people(first: str, second: str) -> None:
     rows = [(first, (1.0, 0, "x")), (second, (2.0, 1, "x"))]
     assert load(table_of(rows, pa.string()), schema=SCHEMA).n == 2
+
+
+@given(text=st.text())
+def test_a_folded_identifier_is_folded_for_good(text: str) -> None:
+    """Identifiers are compared before and after a roll-up, and in either case alike."""
+    folded = fold_text(text)
+    assert fold_text(folded) == folded == fold_text(f" {text}\u200b\t")
+    (plain,) = plain_identifiers(pa.array([text]), "who").to_pylist()
+    assert plain in (None, folded, folded.partition(".")[0])
+
+
+TEXT_TYPES = (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int16(), pa.string()))
+
+
+@given(
+    texts=st.lists(st.one_of(st.none(), st.text(alphabet="aB 0.é\x00", max_size=20)), max_size=40),
+    kind=st.sampled_from(TEXT_TYPES),
+    cut=st.integers(0, 40),
+)
+def test_codes_of_identifiers_are_those_of_arrow(texts: list[str | None], kind: pa.DataType, cut: int) -> None:
+    """Short texts have a hash table of their own: in chunks, in slices and with cells that are missing."""
+    chunks = pa.chunked_array([pa.array(part, pa.string()).cast(kind) for part in (texts[:cut], texts[cut:])])
+    for cells in (chunks, chunks.slice(1)):
+        people = PersonRows(cells, Person(id="who", max_rows=1))
+        names = plain_identifiers(cells, "who").to_pylist()
+        assert [people.ids[int(code)].as_py() for code in people.codes] == names
+        assert people.people == len(set(names) - {None}) + names.count(None)
+        assert people.sizes.tolist() == np.bincount(people.codes, minlength=people.people).tolist()
+
+
+def test_a_table_of_many_identifiers_grows() -> None:
+    names = [f"P{place % 30_000:06d}" for place in range(90_000)]
+    people = PersonRows(pa.array(names), Person(id="who", max_rows=1))
+    assert people.ids.to_pylist() == [name.lower() for name in names[:30_000]]
+    assert (people.codes == np.tile(np.arange(30_000), 3)).all()
+
+
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_rounded_identifiers_are_refused(width: int) -> None:
+    """Floating-point numbers of few bits stop being exact sooner."""
+    exact = 2 ** {16: 11, 32: 24, 64: 53}[width]
+    cells = pa.array(np.array([exact, 1.0], dtype=f"f{width // 8}"))
+    with pytest.raises(DataError, match="two people could share one"):
+        plain_identifiers(cells, "who")
+    kept = plain_identifiers(pa.array(np.array([exact - 1, 1.0], dtype=f"f{width // 8}")), "who")
+    assert kept.to_pylist() == [str(exact - 1), "1"]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([["secret"], ["b"]]),
+        pa.array([{"a": "secret"}, {"a": "b"}]),
+        pa.array([b"\xffsecret", b"b"]),
+        pa.RunEndEncodedArray.from_arrays([1, 2], ["secret", "b"]),
+    ],
+    ids=["list", "struct", "bytes", "runs"],
+)
+def test_cells_that_are_no_identifiers_are_refused_without_quoting_them(cells: pa.Array) -> None:
+    rows = table_of([("a", (1.0, 0, "x")), ("b", (2.0, 0, "x"))], pa.string()).set_column(0, "who", cells)
+    for engine in ("memory", "tiles"):
+        with pytest.raises(DataError) as caught:
+            load_into(rows, engine, schema=SCHEMA)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 def test_floating_point_identifiers_that_are_not_whole_are_refused() -> None:

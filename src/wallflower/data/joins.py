@@ -3,8 +3,7 @@
 The join is a function of a record's identifier and of the second table's row with that identifier, if there is one. It
 neither adds nor removes a record, and no row of the second table enters the records of two people: with `person` the
 records or rows of one identifier are one person's, and without it no identifier may repeat (Y3). Proof: proof.md of
-`ledger`. Identifiers are compared as those of people are: without case and surrounding spaces; a missing one matches
-none.
+`ledger`. Identifiers are compared as those of people are, by `plain_identifiers`; a missing one matches none.
 """
 
 from __future__ import annotations

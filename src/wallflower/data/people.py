@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -35,10 +36,18 @@ from wallflower.schema.person import LABEL_AGGREGATES, UNBOUNDED_AGGREGATES, Per
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Bytes = NDArray[np.uint8]
 
 ROWS_PER_PART: Final = 1 << 24  # rows that a roll-up holds in memory at a time
 ROWS_AT_A_TIME: Final = 1 << 16  # rows whose cells are checked at a time, so that they stay in the cache
 SHORT_SEGMENT: Final = 32  # rows of a person up to which insertion sorts fastest
+SHORT_TEXT_BYTES: Final = 15  # of an identifier that two machine words hold, with its length
+MAX_TEXT_BYTES: Final = 1 << 30  # of a column whose texts are held in one piece
+_FIRST_CODES: Final = 1 << 12  # different identifiers that are made room for at first
+_INVISIBLE: Final = ("Cc", "Cf")  # categories of Unicode: control characters and those that only format
+_UNUSUAL: Final = r"[^ -~]|  "  # what is not plain ASCII: other letters, control characters, several spaces
+_EXACT_BELOW: Final = {16: 2.0**11, 32: 2.0**24, 64: float(EXACT_BELOW)}  # whole numbers of so many bits, not rounded
 _DECIMAL_POINT: Final = r"^([+-]?[0-9]+)\.0*$"  # a whole number that somebody stored as floating point
 
 
@@ -46,9 +55,8 @@ class PersonRows:
     """The rows of a table by person: `codes` says whose each row is, `starts` where each person begins in `order`."""
 
     def __init__(self, identifiers: Any, person: Person) -> None:
-        self.codes, self.ids = _encode_identifiers(identifiers, person)
-        sizes = np.bincount(self.codes, minlength=len(self.ids))
-        self.starts: Ints = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.codes, self.ids, sizes = _encode_identifiers(identifiers, person)
+        self.starts: Ints = np.concatenate([[0], np.cumsum(sizes)])
 
     @property
     def people(self) -> int:
@@ -247,10 +255,8 @@ def _part_of(identifiers: Any, parts: int) -> Ints:
     """The part of each row: a checksum of its normalised identifier. Rows without one go to one part."""
     if parts == 1:
         return np.zeros(len(identifiers), dtype=np.int64)
-    whole = _compute.fill_null(_combine(identifiers), "")
-    _, ends, letters = whole.buffers()
-    spans = np.frombuffer(ends, dtype=np.int32)[whole.offset : whole.offset + len(whole) + 1]
-    return np.asarray(_checksums(np.frombuffer(letters or b"", dtype=np.uint8), spans, parts))
+    spans, letters = _spans_and_letters(_compute.fill_null(_combine(identifiers), ""))
+    return np.asarray(_checksums(letters, spans, parts))
 
 
 def choose_rows(groups: PersonRows, max_rows: int, order: Callable[[int, int], Ints]) -> Ints:
@@ -333,12 +339,11 @@ def _stays_whole(column: Column, aggregate: str) -> bool:
     return column.integer and aggregate not in ("mean", "median")
 
 
-def _encode_identifiers(cells: Any, person: Person) -> tuple[NDArray[Any], Any]:
-    """A code for each row and the identifier of each code. Case and surrounding spaces do not make another person."""
-    coded = _combine(cells.dictionary_encode())
-    people = plain_identifiers(coded.dictionary, person.id).dictionary_encode()
-    code_of = np.append(numbers_of(_compute.fill_null(people.indices, -1)), np.int32(-1))
-    codes = code_of[numbers_of(_compute.fill_null(coded.indices, -1))]
+def _encode_identifiers(cells: Any, person: Person) -> tuple[NDArray[Any], Any, Ints]:
+    """A code for each row, and the identifier of each code, as it is compared, with its number of rows."""
+    codes, spellings = _encode(_as_short_strings(cells), person.id)
+    people, ids = _encode(plain_identifiers(spellings, person.id), person.id)
+    codes = np.append(people, np.int32(-1))[codes]
     alone = np.flatnonzero(codes < 0)
     if len(alone) and person.missing_id == "refuse":
         raise DataError(
@@ -346,34 +351,132 @@ def _encode_identifiers(cells: Any, person: Person) -> tuple[NDArray[Any], Any]:
             'missing_id = "own": each such row is then a person of its own.',
             column=person.id,
         )
-    codes[alone] = len(people.dictionary) + np.arange(len(alone))
-    names = _pa.concat_arrays([people.dictionary, text_array([None] * len(alone))])
-    used = np.bincount(codes, minlength=len(names)) > 0
+    codes[alone] = len(ids) + np.arange(len(alone))
+    names = _pa.concat_arrays([ids, text_array([None] * len(alone))])
+    sizes = np.zeros(len(names), dtype=np.int64)
+    _count_codes(codes, sizes)
+    used = sizes > 0
     if used.all():
-        return codes, names
+        return codes, names, sizes
     # A category without a row is nobody.
-    return (np.cumsum(used) - 1)[codes], names.take(_pa.array(np.flatnonzero(used)))
+    return (np.cumsum(used) - 1)[codes], names.take(_pa.array(np.flatnonzero(used))), sizes[used]
+
+
+def _encode(cells: Any, name: str) -> tuple[Codes, Any]:
+    """The code of each cell, -1 where it is missing, and the cell of each code, by first appearance."""
+    if _types.is_string(cells.type) and (texts := _ShortTexts.encode(cells)) is not None:
+        return texts
+    coded = call_or_refuse(lambda: _combine(cells.dictionary_encode()), lambda _: _no_identifiers(name))
+    return numbers_of(_compute.fill_null(coded.indices, -1)), coded.dictionary
+
+
+class _ShortTexts:
+    """Codes of texts that are short, as identifiers are.
+
+    Two machine words hold such a text with its length, so that texts are compared as numbers: half the processor time
+    of a dictionary of Arrow, which follows each text to its place in memory.
+    """
+
+    def __init__(self) -> None:
+        self._slots = np.full(4 * _FIRST_CODES, -1, dtype=np.int32)  # a hash table of a power of 2 slots
+        self._words = np.empty((2 * _FIRST_CODES, 2), dtype=np.uint64)
+        self._count = 0
+
+    @classmethod
+    def encode(cls, cells: Any) -> tuple[Codes, Any] | None:
+        """The code of each cell, -1 where it is missing, and the text of each code; None if a text is long."""
+        codes, start, texts = np.full(len(cells), -1, dtype=np.int32), 0, cls()
+        for chunk in cells.chunks if isinstance(cells, _pa.ChunkedArray) else [cells]:
+            spans, letters = _spans_and_letters(chunk)
+            if len(chunk) and int(np.diff(spans).max()) > SHORT_TEXT_BYTES:
+                return None
+            texts._encode(spans, letters, _missing_rows(chunk), codes[start : start + len(chunk)])
+            start += len(chunk)
+        return codes, texts._texts()
+
+    def _encode(self, spans: Codes, letters: Bytes, is_missing: Bytes, codes: Codes) -> None:
+        texts, row = np.empty((len(codes), 2), dtype=np.uint64), 0
+        _pack_texts(spans, letters, texts)
+        while row < len(codes):
+            row, self._count = _encode_words(texts, is_missing, self._slots, self._words, self._count, codes, row)
+            if row < len(codes):  # half of the slots are taken
+                self._words = np.concatenate([self._words, np.empty_like(self._words)])
+                self._slots = np.full(2 * len(self._words), -1, dtype=np.int32)
+                _fill_slots(self._slots, self._words, self._count)
+
+    def _texts(self) -> Any:
+        written = self._words[: self._count].astype("<u8").view(np.uint8).reshape(-1, SHORT_TEXT_BYTES + 1)
+        sizes = written[:, SHORT_TEXT_BYTES].astype(np.int32)
+        letters = written[:, :SHORT_TEXT_BYTES][np.arange(SHORT_TEXT_BYTES) < sizes[:, None]]
+        ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        buffers = [None, _pa.py_buffer(ends.tobytes()), _pa.py_buffer(letters.tobytes())]
+        return _pa.Array.from_buffers(_pa.string(), self._count, buffers)
+
+
+def _missing_rows(cells: Any) -> Bytes:
+    """Which cells are missing; nothing if none is."""
+    missing: Bytes = numbers_of(cells.is_null().cast(_pa.uint8())) if cells.null_count else np.zeros(0, "u1")
+    return missing
+
+
+def _spans_and_letters(texts: Any) -> tuple[Codes, Bytes]:
+    """Where each text begins and ends, and the bytes of all of them."""
+    if not len(texts):
+        return np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.uint8)
+    _, ends, letters = texts.buffers()
+    spans = np.frombuffer(ends, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return spans, np.frombuffer(letters or b"", dtype=np.uint8)
 
 
 def plain_identifiers(cells: Any, name: str) -> Any:
     """Identifiers as they are compared, as one Arrow array of text; missing ones are null.
 
-    Case, surrounding spaces, compatible Unicode forms and the way a whole number is stored (12, 12.0, '12', '12.0') do
-    not make another person; leading zeros do. Floating-point numbers that are not whole, or so large that they may have
-    been rounded, are refused: two people could share one.
+    Case, spaces around and several spaces within, invisible characters, compatible Unicode forms and the way a whole
+    number is stored (12, 12.0, '12', '12.0') do not make another person; leading zeros do. Floating-point numbers that
+    are not whole, or so large that they may have been rounded, are refused: two people could share one.
     """
     whole = _combine(cells)
     texts = call_or_refuse(lambda: _identifier_texts(whole, name), lambda _: _no_identifiers(name))
-    if not _compute.all(_compute.string_is_ascii(texts)).as_py() and len(texts) > texts.null_count:
-        texts = _compute.utf8_lower(_compute.utf8_normalize(texts, form="NFKC"))
-        texts = _compute.utf8_normalize(texts, form="NFKC")  # a small letter may have a form of its own
     plain = _compute.utf8_trim_whitespace(_compute.utf8_lower(texts))
+    plain = plain if _is_plain(plain) else _fold_unusual(texts, plain)
     if _compute.any(_compute.match_substring(plain, ".")).as_py():
         plain = _compute.replace_substring_regex(plain, _DECIMAL_POINT, r"\1")
     is_missing = _compute.is_in(plain, value_set=text_array(MISSING))
     if not _compute.any(is_missing).as_py():
         return plain
     return _compute.if_else(is_missing, text_array([None])[0], plain)
+
+
+def _is_plain(texts: Any) -> bool:
+    """Whether all letters are printable ASCII, and no two spaces are side by side, be it those of two texts."""
+    spans, buffer = _spans_and_letters(texts)
+    letters = buffer[spans[0] : spans[-1]]
+    if not len(letters):
+        return True
+    is_space = letters == ord(" ")
+    return bool(letters.min() >= ord(" ") and letters.max() <= ord("~") and not (is_space[1:] & is_space[:-1]).any())
+
+
+def _fold_unusual(texts: Any, plain: Any) -> Any:
+    """Bring texts that are not plain ASCII to one form, and leave the others as they are."""
+    is_unusual = _compute.match_substring_regex(texts, _UNUSUAL)
+    folded = text_array(None if text is None else fold_text(text) for text in texts.filter(is_unusual).to_pylist())
+    return _compute.replace_with_mask(plain, _compute.fill_null(is_unusual, False), folded)
+
+
+def fold_text(text: str) -> str:
+    """Return the one form of all ways to write a text: small letters, without invisible characters, single spaces.
+
+    >>> fold_text(" Strau\u00df\u200b  1"), fold_text("STRAUSS 1")
+    ('strauss 1', 'strauss 1')
+    """
+    for _ in range(2):  # a small letter may have a compatible form of its own, and that another small letter
+        text = unicodedata.normalize("NFKC", text).casefold()
+    if not text.isprintable():
+        text = "".join(
+            letter for letter in text if letter.isspace() or unicodedata.category(letter) not in ("Cc", "Cf")
+        )
+    return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 def _identifier_texts(cells: Any, name: str) -> Any:
@@ -383,9 +486,10 @@ def _identifier_texts(cells: Any, name: str) -> Any:
     if isinstance(cells.type, _pa.BaseExtensionType):
         cells = cells.cast(cells.type.storage_type) if hasattr(cells, "cast") else cells.storage
     if _types.is_floating(cells.type):
+        exact_below = _EXACT_BELOW[cells.type.bit_width]
         values = _compute.if_else(_compute.is_nan(cells), None, cells.cast(_pa.float64()))
         is_whole = _compute.and_(
-            _compute.equal(_compute.floor(values), values), _compute.less(_compute.abs(values), float(EXACT_BELOW))
+            _compute.equal(_compute.floor(values), values), _compute.less(_compute.abs(values), exact_below)
         )
         if not _compute.all(is_whole).as_py() and len(values) > values.null_count:
             raise _no_identifiers(name)
@@ -404,10 +508,18 @@ def _write_uuid(digits: str) -> str:
 
 def _no_identifiers(name: str) -> DataError:
     return DataError(
-        f"column {name!r} is to identify people and holds floating-point numbers that are not whole or are 2**53 or "
-        "more, or cells that are not text: two people could share one. Write identifiers as text or as integers.",
+        f"column {name!r} is to identify people and holds floating-point numbers that are not whole or may have been "
+        "rounded (2**53 or more; 2**24 in single precision), or cells that are not text: two people could share one. "
+        "Write identifiers as text or as integers.",
         column=name,
     )
+
+
+def _as_short_strings(cells: Any) -> Any:
+    """Texts of any type as one type, if that can hold them; other cells as they are."""
+    if _types.is_dictionary(cells.type) or not is_text(cells.type) or cells.nbytes > MAX_TEXT_BYTES:
+        return cells
+    return cells.cast(_pa.string())
 
 
 def _combine(cells: Any) -> Any:
@@ -510,13 +622,14 @@ def _aggregate(name: str, aggregate: str, rows: Rows, column: Column, groups: Pe
 
 
 def _sum(values: Floats, starts: Ints) -> Floats:
-    totals: Floats = np.add.reduceat(values, starts[:-1])
-    return totals
+    with np.errstate(over="ignore"):
+        totals: Floats = np.add.reduceat(values, starts[:-1])
+    return np.nan_to_num(totals)  # beyond what a number can be: the largest, which is clipped or refused as any other
 
 
 def _mean(values: Floats, starts: Ints) -> Floats:
-    means: Floats = _sum(values, starts) / np.diff(starts)
-    return means
+    means = _sum(values, starts) / np.diff(starts)
+    return np.asarray(np.clip(means, values[starts[:-1]], values[starts[1:] - 1]))  # rounding leaves no bounds
 
 
 def _median(values: Floats, starts: Ints) -> Floats:
@@ -541,6 +654,12 @@ _REDUCTIONS: Final[Mapping[str, Callable[[Floats, Ints], Floats]]] = {
 
 
 @kernel
+def _count_codes(codes: NDArray[Any], sizes: Ints) -> None:
+    for row in range(len(codes)):
+        sizes[codes[row]] += 1
+
+
+@kernel
 def _places_of_rows(codes: Ints, starts: Ints) -> Ints:
     """Counting sort: the place of each row by code, those of one code in their order."""
     cursor = starts[:-1].copy()
@@ -552,7 +671,74 @@ def _places_of_rows(codes: Ints, starts: Ints) -> Ints:
 
 
 @kernel
-def _checksums(letters: NDArray[np.uint8], ends: NDArray[np.int32], parts: int) -> Ints:
+def _pack_texts(ends: Codes, letters: Bytes, texts: NDArray[np.uint64]) -> None:
+    """Write each text as two words: its bytes and, as the last one, their number."""
+    for row in range(len(texts)):
+        start, stop = ends[row], ends[row + 1]
+        low, high = np.uint64(0), np.uint64(stop - start) << np.uint64(56)
+        for position in range(start, min(stop, start + 8)):
+            low |= np.uint64(letters[position]) << np.uint64(8 * (position - start))
+        for position in range(start + 8, stop):
+            high |= np.uint64(letters[position]) << np.uint64(8 * (position - start - 8))
+        texts[row, 0] = low
+        texts[row, 1] = high
+
+
+@kernel
+def _encode_words(
+    texts: NDArray[np.uint64],
+    is_missing: Bytes,
+    slots: Codes,
+    words: NDArray[np.uint64],
+    count: int,
+    codes: Codes,
+    first: int,
+) -> tuple[int, int]:
+    """Write the codes of texts from row `first` on, until half of the slots are taken: the next row, and the number of
+    codes. Nothing else is in this loop, so that a processor looks for several texts at a time."""
+    last_slot = len(slots) - 1
+    for row in range(first, len(texts)):
+        if len(is_missing) and is_missing[row]:
+            continue
+        if count == len(words):
+            return row, count
+        low, high = texts[row, 0], texts[row, 1]
+        slot = _slot_of(low, high, last_slot)
+        code = slots[slot]
+        while code >= 0 and (words[code, 0] != low or words[code, 1] != high):
+            slot = (slot + 1) & last_slot
+            code = slots[slot]
+        if code < 0:
+            code = np.int32(count)
+            slots[slot] = code
+            words[code, 0] = low
+            words[code, 1] = high
+            count += 1
+        codes[row] = code
+    return len(texts), count
+
+
+@kernel
+def _fill_slots(slots: Codes, words: NDArray[np.uint64], count: int) -> None:
+    """Enter the words of all codes into empty slots."""
+    last_slot = len(slots) - 1
+    for code in range(count):
+        slot = _slot_of(words[code, 0], words[code, 1], last_slot)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & last_slot
+        slots[slot] = code
+
+
+@kernel
+def _slot_of(low: np.uint64, high: np.uint64, last_slot: int) -> np.int64:
+    """Where a text is looked for first: multiplication by odd constants and shifts mix its bits."""
+    mixed = (low ^ (high * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
+    return np.int64((mixed >> np.uint64(20)) & np.uint64(last_slot))
+
+
+@kernel
+def _checksums(letters: Bytes, ends: Codes, parts: int) -> Ints:
     """The FNV-1a hash of each text, modulo a number of parts."""
     numbers = np.empty(len(ends) - 1, dtype=np.int64)
     for row in range(len(ends) - 1):

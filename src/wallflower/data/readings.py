@@ -31,8 +31,8 @@ MAX_CELLS: Final = 10**9  # of the table that is made: times by people
 def pivot(table: Any, schema: Schema, *, ordered: bool = True) -> tuple[Any, Schema]:
     """Make one record of the readings of each time, as an Arrow table with its schema.  (Y4)
 
-    Records are sorted by time. A column is called as the identifier of its person is compared, without case and
-    surrounding spaces, and columns are sorted by these names. Several readings of a person at one time are brought
+    Records are sorted by time. A column is called as the identifier of its person is compared, in small
+    letters, and columns are sorted by these names. Several readings of a person at one time are brought
     together by the aggregate of the roll-up; where there is none, `missing` of the value's column is the entry.
 
     table   readings with the columns that `Person.source_columns` names
