@@ -62,7 +62,7 @@ SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
     "How to": (
         *(
             f"docs/guides/{name}"
-            for name in ("wards", "people", "meters", "salary", "sensors", "claims", "one-budget", "*")
+            for name in ("wards", "people", "meters", "salary", "sensors", "claims", "several", "one-budget", "*")
         ),
         "docs/notebooks/README",
     ),

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 import wallflower
 import wallflower.sklearn
-from wallflower import data, errors, ledger, remote, sensors
+from wallflower import batch, data, errors, ledger, remote, sensors
 from wallflower.dataset import ANYWAY, KEY, Dataset, Planner
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.detector.model import Model
@@ -79,8 +79,20 @@ COMMON: Final = {
 # Methods that serve other parts of the library; they are public so that plugins can use them.
 SERVING: Final = {
     "Ledger": ("reserve", "latest_block", "notice", "record", "release", "budget", "limit"),
-    "Account": ("obstacle", "affords", "shut", "left_for", "is_expired", "used", "free", "from_json", "to_json"),
-    "Quote": ("columns", "refusal", "public"),
+    "Account": (
+        "obstacle",
+        "affords",
+        "shut",
+        "after",
+        "left_for",
+        "is_expired",
+        "used",
+        "free",
+        "from_json",
+        "to_json",
+    ),
+    "BatchPlan": ("to_json",),
+    "Quote": ("columns", "refusal", "public", "account_after"),
     "Declaration": ("of",),
     "Facts": ("of", "to_json"),
     "Guarantee": ("to_json", "from_json", "adjacency", "kind"),
@@ -120,6 +132,7 @@ COST: Final = (
 ABOVE: Final = "see above"
 _LATE: Final = ("wallflower.streams", "wallflower.streams.fleet")  # functions of the same names hide these modules
 _ROOMS: Final = (
+    batch,
     data,
     errors,
     ledger,

@@ -24,7 +24,7 @@ BLOCK = re.compile(r"^```(?:python|py|pycon)\n(.*?)^```$", re.MULTILINE | re.DOT
 # What comes out of public calls, and so is met by everybody.
 MET = {"Dataset", "plan", "Column", "Guarantee", "Facts", "Plan", "Option", "Quality", "Receipt", "Account", "Quote"}
 MET |= {"Declaration", "Entry", "Verification", "OpenWatch", "Decisions", "Fleet", "FleetDecisions", "Model", "Service"}
-MET |= {"Comparison", "Remote", "RemoteQuote", "RemoteWatch"}
+MET |= {"BatchPlan", "Comparison", "Remote", "RemoteQuote", "RemoteWatch"}
 
 
 def script() -> ModuleType:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from wallflower.batch import plan_all
 from wallflower.data import Points, Schema, Table, load
 from wallflower.dataset import open_dataset as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.errors import BudgetExhausted, PrivacyError
@@ -68,6 +69,7 @@ __all__ = [
     "fleet",
     "load",
     "open",
+    "plan_all",
     "release",
     "sensors",
     "watching",

@@ -143,6 +143,11 @@ class Dataset(Verbs, Questions):
         """What a query would cost here, and how many more such questions the budget affords."""
         return quote(query, self._table, self._ledger, analyst=self._analyst)
 
+    def is_paid(self, idempotency_key: str) -> bool:
+        """Whether this analyst has paid for a query under this key: asked again, it is free."""
+        charges = self._ledger.history(self.name, analyst=self._analyst, event="charge")
+        return any(entry.idempotency_key == idempotency_key for entry in charges)
+
     def budget(self) -> Account:
         """Limit, spending and what is left, of the account that this data set spends from."""
         return self._ledger.account(self.name)

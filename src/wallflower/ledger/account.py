@@ -224,6 +224,17 @@ class Account:
             return Obstacle(part="quota", text=words, left=left)
         return None
 
+    def after(self, price: Price, analyst: str) -> Account:
+        """Where it would stand if this analyst had paid this price too."""
+        more = Spending().plus(price)
+        quotas = tuple(
+            replace(quota, spent=quota.spent + _as_loss(more, quota.limit, self)) if quota.analyst == analyst else quota
+            for quota in self.quotas
+        )
+        spenders = {**self.spenders, analyst: self.spenders.get(analyst, Spending()).plus(price)}
+        spent, this_year = self.spent.plus(price), self.this_year.plus(price)
+        return replace(self, spent=spent, this_year=this_year, quotas=quotas, spenders=spenders)
+
     def affords(self, price: Price, analyst: str) -> int:
         """How many more such questions this analyst could ask, one after another."""
         if self.obstacle(price, analyst) is not None:

@@ -127,6 +127,16 @@ class Quote:
         return left.less(Loss(self.price.epsilon or Fraction(), delta=self.price.delta, neighbours=left.neighbours))
 
     @property
+    def account_after(self) -> Account:
+        """Where the account would stand then; as it is where the question would be refused."""
+        if self.obstacle is not None:
+            return self.account
+        if self.price is None:
+            fence = replace(self.account.fence, spent=self.account.fence.spent + self.cost.amount)
+            return replace(self.account, fence=fence)
+        return self.account.after(self.price, self.analyst)
+
+    @property
     def affords(self) -> int:
         """How many such questions would be answered now, one after another."""
         if self.obstacle is not None:
