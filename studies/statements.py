@@ -47,6 +47,8 @@ from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.subspaces.exact import scores
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
+from wallflower.queries.who import Who
+from wallflower.queries.who.walk import furthest_rank
 from wallflower.query import Query
 from wallflower.query.accuracy import CHECK_FIRST
 from wallflower.release import Release, plan_for, release
@@ -179,6 +181,12 @@ STATEMENTS: Final[Mapping[str, Statement]] = {
         allowed=0.05,
         sentences=(r"has the most flags, by more than noise", r"highest numbers of flags differ by no more than noise"),
     ),
+    "names": Statement(
+        query="who",
+        says="nobody is named beyond rank K",
+        allowed=0.0,
+        sentences=(r"beyond rank [\d,]+ nobody is named more than once in 10⁹",),
+    ),
     "stands out": Statement(
         query="subspaces",
         says="stands out from the median of the others",
@@ -297,6 +305,7 @@ WITHOUT_CLAIM: Final = (
     r"^Entries are divided by|^By the schema, entries are divided by",
     r"^A detector of \d+ grids over .* fitted to [\d,]+ records\. Scoring records with it costs nothing",
     r"^a detector of \d+ grids",
+    r"^a list of up to [\d,]+ names, given once to the person who asked",
     r"^Scoring costs nothing",
     r"The sum adds columns that hardly share a unit",
     r"^[\d.e-]+$",
@@ -496,6 +505,19 @@ def check_groups(here: HardTable, ask: Ask) -> Iterator[Check]:
     yield Check(name="flags", is_true=low <= int(flagged[wards == most["ward"]].sum()) <= high)
     leader, sums = found.extras["highest"], {ward: int(flagged[wards == ward].sum()) for ward in truth}
     yield Check(name="most flags", is_true=leader is None or sums[leader["group"]] == max(sums.values()))
+    yield _check_names(here, fitted)
+
+
+def _check_names(here: HardTable, fitted: Release[Any]) -> Check:
+    """Every name stands within the ranks that a list states, which follow from its parameters."""
+    query = Who(detector=fitted.ledger_id, most=10, above=-1e9, loss=Loss("1"))
+    view = query.take_releases(query.view(here.table()), {fitted.ledger_id: fitted.to_dict()}.get)
+    scores = Model.of(fitted).decision_function(here.table())
+    ranks = [
+        1 + int((scores > scores[row["record"]]).sum()) for row in query.answer(view, system_noise())
+    ]  # a tie takes the first rank of those that tie
+    furthest = furthest_rank(query.most, query.loss.epsilon)
+    return Check(name="names", is_true=all(rank <= furthest for rank in ranks))
 
 
 def check_subspaces(here: HardTable, ask: Ask) -> Iterator[Check]:

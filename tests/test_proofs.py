@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wallflower.queries import QUERIES
+from wallflower.queries import COMPANIONS, QUERIES
 
 SOURCE = Path(__file__).parents[1] / "src" / "wallflower"
 LABEL = re.compile(r"(?<![\w`])\(([A-Z]\d?)\)")
@@ -18,7 +18,7 @@ STATED = re.compile(r"^(?:\*\*|## )\(([A-Z]\d?)\)", re.MULTILINE)
 NEXT_DOOR = re.compile(r"\(([A-Z]\d?)\) of `(\w+)`")
 ELSEWHERE = re.compile(r"`mechanisms\.md` ((?:\([A-Z]\d?\)(?:, | and )?)+)")
 
-ROOMS = sorted([*(SOURCE / "queries" / question.kind for question in QUERIES), SOURCE / "sensors"])
+ROOMS = sorted({*((SOURCE / question.proof).parent for question in (*QUERIES, *COMPANIONS)), SOURCE / "sensors"})
 MECHANISMS = SOURCE / "mechanisms.md"
 LEDGER = SOURCE / "ledger" / "proof.md"
 PROOFS = [*(room / "proof.md" for room in ROOMS), LEDGER, MECHANISMS]
@@ -74,7 +74,7 @@ def test_labels_inside_a_proof_lead_somewhere(proof: Path) -> None:
     for borrowed in ELSEWHERE.findall(text):
         assert set(LABEL.findall(borrowed)) <= stated(MECHANISMS)
     for borrowed, room in NEXT_DOOR.findall(text):
-        assert borrowed in stated(SOURCE / "queries" / room / "proof.md")
+        assert borrowed in stated(LEDGER if room == "ledger" else SOURCE / "queries" / room / "proof.md")
     assert set(LABEL.findall(NEXT_DOOR.sub("", ELSEWHERE.sub("", text)))) <= stated(proof)
 
 
@@ -96,6 +96,6 @@ def test_mechanisms_say_where_they_differ() -> None:
         assert "*Statement.*" in part, f"{part.splitlines()[0]}: no statement"
 
 
-@pytest.mark.parametrize("question", QUERIES, ids=lambda question: question.kind)
+@pytest.mark.parametrize("question", [*QUERIES, *COMPANIONS], ids=lambda question: question.kind)
 def test_a_release_names_a_proof_that_exists(question: type) -> None:
     assert (SOURCE / question.proof).is_file()

@@ -23,6 +23,7 @@ from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
+from wallflower.queries.who import Who
 from wallflower.release import Release, release
 from wallflower.release.answer import compare
 from wallflower.remote import connect
@@ -62,6 +63,7 @@ __all__ = [
     "Subspaces",
     "Table",
     "Watch",
+    "Who",
     "__version__",
     "charge_external",
     "compare",

@@ -44,6 +44,9 @@ CONSTRAINED: Final = t("output-constrained answers are no differential privacy a
 LOCAL: Final = t("a loss that grows with the distance of a reading belongs to the sensor that spends it")
 BROKEN_STEPS: Final = t("a factor that is no whole number has no rule for delta")
 NO_COLUMNS: Final = t("no finite factor: how many columns the question reads was not said")
+NAMES_ROWS: Final = t(
+    "no theorem: an answer that names records protects others only where a record is a person's, replaced by another"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,17 +211,23 @@ class Protection:
                     n=most,
                 )
 
-    def text_but(self, public: Iterable[str]) -> Message:
-        """Whom the account protects once queries have taken the cells of these columns for public.
+    def text_but(self, public: Iterable[str], *, named: int | None = None) -> Message:
+        """Whom the account protects once queries have taken the cells of these columns for public, and once answers
+        name records, the first of them by the entry `named`.
 
         >>> Protection(unit="membership").text_but(["ward"])
         'one record, and whether it is there at all; a change of its ward, which the schema calls public, is not hidden'
+        >>> Protection().text_but([], named=17).partition("; ")[2]
+        'since entry 17 answers name records, and no guarantee covers anybody who is named'
         """
-        cells = join(t(" or "), public)
-        if not cells:
-            return self.text
-        hidden = t("a change of its {cells}, which the schema calls public, is not hidden", cells=cells)
-        return join("; ", (self.text, hidden))
+        cells, parts = join(t(" or "), public), [self.text]
+        if cells:
+            parts.append(t("a change of its {cells}, which the schema calls public, is not hidden", cells=cells))
+        if named is not None:
+            parts.append(
+                t("since entry {entry} answers name records, and no guarantee covers anybody who is named", entry=named)
+            )
+        return join("; ", parts)
 
     def to_json(self) -> dict[str, Any]:
         """What was declared, without what was left at its default but for rows and unit."""
@@ -241,6 +250,28 @@ def _require_count(name: str, value: object) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """What an answer that names records states: it protects nobody whom it names, and the steward allows it or not.
+
+    detector   the ledger entry of the detector whose scores order the records
+    most       the number of names that are requested, however many come out
+    by_row     records are named by their row numbers, so the steward says that no replaced record moves another
+    """
+
+    detector: int
+    most: int
+    by_row: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("detector", "most"):
+            _require_count(name, getattr(self, name))
+
+    def to_json(self) -> dict[str, Any]:
+        """What was stated, for the ledger."""
+        return {"detector": self.detector, "most": self.most, "by_row": self.by_row}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """What a question states of its own loss, from its parameters and public facts alone.
 
@@ -252,6 +283,7 @@ class Claim:
     `public` are columns whose cells the question takes for public, as the schema says they are: it protects changes
     that leave these cells as they are. `whole_person` says that one change is everything of one person, so that
     `units_per_person` multiplies nothing.  (U9)
+    `naming` is stated where the answer names records by itself: it protects everybody whom it does not name.  (N)
     """
 
     loss: Loss
@@ -266,6 +298,7 @@ class Claim:
     names: str | None = None
     public: tuple[str, ...] = ()
     whole_person: bool = False
+    naming: Naming | None = None
 
     def __post_init__(self) -> None:
         for name in ("window", "columns", "steps", "moves"):
@@ -288,21 +321,24 @@ class Claim:
             said["rho"] = str(self.rho)
         if self.public:
             said["public"] = list(self.public)
+        if self.naming is not None:
+            said["naming"] = self.naming.to_json()
         own = {"own": {unit: str(factor) for unit, factor in self.own}} if self.own else {}
         return {"loss": {name: str(value) for name, value in self.loss.to_json().items()}, **said, **own}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a question costs in a data set's unit: the factor, and ε (unless the loss is ρ alone), δ and ρ."""
+    """What a question costs in a data set's unit: the factor, ε (None: the loss is ρ alone), δ and ρ (None: the answer
+    names records, and no ρ bounds that)."""
 
     factor: Fraction
     epsilon: Fraction | None
     delta: Fraction
-    rho: Fraction
+    rho: Fraction | None
 
     @property
-    def loss(self) -> tuple[Fraction | None, Fraction, Fraction]:
+    def loss(self) -> tuple[Fraction | None, Fraction, Fraction | None]:
         return self.epsilon, self.delta, self.rho
 
 
@@ -320,6 +356,8 @@ def price(claim: Claim, declared: Protection) -> Price:
         raise Untranslatable(CONSTRAINED)
     if loss.kind is Kind.METRIC or loss.neighbours not in BASES:
         raise Untranslatable(LOCAL)
+    if claim.naming is not None and (declared.rows, declared.unit) != ("people", "record"):
+        raise Untranslatable(NAMES_ROWS)  # (N)
     own = dict(claim.own).get(declared.unit)
     if own is None and declared.unit == "membership" and (loss.neighbours is not declared.neighbours or claim.one_sign):
         raise Untranslatable(HIDDEN_SIZE)  # (U7) whatever the loss: the number of records alone costs a record nothing
@@ -411,7 +449,7 @@ def _make_price(claim: Claim, *, grouped: Fraction, apart: int) -> Price:
     loss, factor = claim.loss, grouped * apart
     own = claim.rho if not loss.delta or grouped == 1 else None  # (U8) squares of good parts do not chain by themselves
     stated = loss.amount if loss.kind is Kind.ZCDP else own if own is not None else loss.amount**2 / 2
-    rho = round_up(stated * grouped**2 * apart, RHO_GRID)
+    rho = None if claim.naming is not None else round_up(stated * grouped**2 * apart, RHO_GRID)
     if loss.kind is Kind.ZCDP:
         return Price(factor=factor, epsilon=None, delta=Fraction(), rho=rho)
     return Price(factor=factor, epsilon=factor * loss.amount, delta=_group_delta(loss, factor), rho=rho)

@@ -467,6 +467,35 @@ class Questions:
         """
         raise NotImplementedError
 
+    def who(
+        self,
+        *,
+        detector: int | ReleaseLike,
+        most: int,
+        above: float | None = None,
+        identifier: str | None = None,
+        show: tuple[str, ...] = (),
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        idempotency_key: str | None = None,
+        force: bool = False,
+    ) -> Release[list[dict[str, Any]]]:
+        """Which records should a person review?
+
+        detector    the ledger entry of the detector that the steward has allowed to name records, or its release
+        most        names to ask for; all of them count towards the steward's allowance
+        above       name only records with a score above this public bar; default: the detector's threshold
+        identifier  column of identifiers to name records by; default: the person of the schema, else row numbers
+        show        what else to show of those who are named: score, contributions, row
+        epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
+        rho         zero-concentrated privacy loss ρ, instead of ε and δ
+        loss        the same as a Loss
+        """
+        raise NotImplementedError
+
 
 class Plans:
     """Each question as a method that says what to expect, and spends nothing."""
@@ -698,4 +727,20 @@ class Plans:
         loss: Loss | None = None,
     ) -> Plan:
         """What to expect of flags."""
+        raise NotImplementedError
+
+    def who(
+        self,
+        *,
+        detector: int | ReleaseLike,
+        most: int,
+        above: float | None = None,
+        identifier: str | None = None,
+        show: tuple[str, ...] = (),
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of who."""
         raise NotImplementedError

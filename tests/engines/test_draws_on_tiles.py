@@ -5,6 +5,7 @@ Cases and their scripts are those of the audits of the real answer, with tiles o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.count.audit.accounts import METRIC_SETTINGS
 from wallflower.queries.detector.audit.flags import table_of, view_table
 from wallflower.queries.detector.flags import Flags
+from wallflower.queries.who import Who
+from wallflower.queries.who import audit as who_audit
 from wallflower.schema import Schema
 
 TILE_RECORDS = 3
@@ -37,13 +40,13 @@ CASES = {
 }
 
 
-def to_tiles(table: Any) -> TiledTable:
-    """The table of a case, as points, as a table or as rows of a place and a ward."""
+def to_tiles(table: Any, make_table: Callable[[Any], Table] = table_of) -> TiledTable:
+    """The table of a case, as points, as a table or as rows that make one."""
     if isinstance(table, Points):
         cells, facts = dict(zip(table.columns, table.values.T, strict=True)), table.schema
         source, schema = pa.table(cells), facts or Schema.of(list(table.columns))
     else:
-        whole = table if isinstance(table, Table) else table_of(table)
+        whole = table if isinstance(table, Table) else make_table(table)
         source, schema = whole.arrow, whole.schema
     return keep(source, LocalEngine(), schema=schema, name=getattr(table, "name", "made-up"))
 
@@ -52,9 +55,12 @@ def record(case: Case, table: Any, *, is_tiled: bool) -> tuple[Any, Recorder]:
     noise = Recorder(usual=case.usual)
     if not is_tiled:
         return case.answer(table, noise), noise
-    view = (
-        view_table(case.query, to_tiles(table)) if isinstance(case.query, Flags) else case.query.view(to_tiles(table))
-    )
+    if isinstance(case.query, Flags):
+        view = view_table(case.query, to_tiles(table))
+    elif isinstance(case.query, Who):
+        view = who_audit.view_table(case.query, to_tiles(table, who_audit.table_of))
+    else:
+        view = case.query.view(to_tiles(table))
     return case.query.answer(view, noise), noise
 
 

@@ -55,15 +55,17 @@ def meddle(place: str, *statements: str) -> None:
             db.exec_driver_sql(statement)
 
 
-ROWS = 9
+ROWS = 10
 
 
 def filled(ledger: Ledger) -> None:
-    """Nine rows, with every event that is written today and every column in use."""
+    """Ten rows, with every event that is written today and every column in use."""
     ledger.declare("icu", Protection(units_per_person=2), by="steward", reason="two visits")
     ledger.grant("icu", Loss("3", delta="1e-6"), by="steward", reason="pilot", accounting="sum")
     ledger.set_quota("icu", "ana", Loss("2"), by="steward")
     ledger.allow_constrained("icu", "1", by="steward", reason="asked for")
     ledger.record(ask(ledger, "0.25", idempotency_key="k1", claim=Claim(loss=Loss("0.25"), names="17")), {"value": 7})
     ask(ledger, "0.5")
-    ledger.record(ask(ledger, "0.125", analyst="bo"), {"value": "ε"})
+    fitted = ask(ledger, "0.125", analyst="bo")
+    ledger.record(fitted, {"value": "ε", "kind": "detector"})
+    ledger.allow_naming("icu", fitted.id, 20, by="steward", reason="a review")

@@ -24,10 +24,11 @@ def test_history_can_be_narrowed(ledger: Ledger) -> None:
     ask(ledger, "0.5", dataset="ward")
     ids = lambda **by: [entry.id for entry in ledger.history(**by)]  # noqa: E731
     assert ids() == list(range(1, ROWS + 2))
-    assert ids(dataset="ward") == ids(dataset="WARD") == [10]
+    assert ids(dataset="ward") == ids(dataset="WARD") == [11]
     assert ids(analyst="bo") == [8, 9]
     assert ids(event="release") == [6, 9]
-    assert ids(last=2) == [9, 10]
+    assert ids(event="naming") == [10]
+    assert ids(last=2) == [10, 11]
     assert ids(last=2, before=7) == [5, 6]
 
 
@@ -130,7 +131,7 @@ INSERT = "INSERT INTO entries (id, time, event, dataset, previous, hash) VALUES 
         (["DELETE FROM entries WHERE id = 5"], 5),
         (["UPDATE entries SET id = -1 WHERE id = 5", "UPDATE entries SET id = 5 WHERE id = 6",
           "UPDATE entries SET id = 6 WHERE id = -1"], 5),
-        ([INSERT.format(10)], 10),
+        ([INSERT.format(11)], 11),
         ([INSERT.format(0)], 0),
     ],
     ids=["first removed", "removed", "swapped", "appended", "inserted"],

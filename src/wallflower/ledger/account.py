@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from html import escape
@@ -27,6 +27,8 @@ from wallflower.ledger.rows import (
     find_constrained,
     find_decisions,
     find_declarations,
+    find_naming_decisions,
+    find_namings,
     find_public,
     latest_time,
 )
@@ -114,6 +116,52 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamingAllowance:
+    """How many names a steward allows of one data set, in the order of one detector.
+
+    dataset    the data set whose records may be named
+    detector   the ledger entry of the detector, which decides by its columns who can lose protection
+    most       names in all lists together
+    requested  names that lists have requested, however many came out
+    by_row     the steward says that rows keep their numbers, so a list may name these
+    """
+
+    dataset: str
+    detector: int
+    most: int
+    requested: int = 0
+    by_row: bool = False
+
+    @property
+    def left(self) -> int:
+        return max(self.most - self.requested, 0)
+
+    def to_json(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamingRecord:
+    """What stewards allow of answers that name records, and since which entry answers do so.  (N)"""
+
+    allowances: tuple[NamingAllowance, ...] = ()
+    since: int | None = None
+
+    def find(self, dataset: str, detector: int) -> NamingAllowance | None:
+        """Return the allowance of a data set and a detector, if there is one."""
+        matches = (known for known in self.allowances if (known.dataset, known.detector) == (dataset, detector))
+        return next(matches, None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"allowances": [allowance.to_json() for allowance in self.allowances], "since": self.since}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> NamingRecord:
+        allowances = tuple(NamingAllowance(**allowance) for allowance in stored["allowances"])
+        return cls(allowances=allowances, since=stored["since"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
     """Why a question is not answered: which part is short, in words, and what would be allowed."""
 
@@ -133,6 +181,7 @@ class Account:
     starter    nobody has granted anything yet, and the starter cap applies
     quotas     what is kept for single analysts
     fence      the allowance of output-constrained answers
+    naming     the allowances of answers that name records, and since when there are such answers
     names      records that a question named, which the limit does not cover
     public     by data set, columns whose cells an answer took for public: a change of these is not covered
     spenders   what each analyst has spent
@@ -149,6 +198,7 @@ class Account:
     starter: bool
     quotas: tuple[Quota, ...] = ()
     fence: Fence = Fence()
+    naming: NamingRecord = NamingRecord()
     names: tuple[str, ...] = ()
     public: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spenders: Mapping[str, Spending]
@@ -185,6 +235,8 @@ class Account:
         limit, spent = self.limit, self.spent
         parts = {"epsilon": (spent.epsilon, limit.epsilon), "rho": (spent.rho, limit.rho)}
         shown = {"sum": ("epsilon",), "concentrated": ("rho",), "either": ("epsilon", "rho")}[limit.accounting]
+        if spent.unsquared and limit.accounting == "either":
+            shown = ("epsilon",)  # (N)
         found = {name: _share(*parts[name]) for name in shown}
         return found | ({"delta": _share(spent.delta, limit.delta)} if limit.delta or spent.delta else {})
 
@@ -258,7 +310,7 @@ class Account:
         """Whom the account protects in one of its data sets, in words; default: in all of them."""
         unit = self.members.get(dataset or "", self.protection)
         apart = self.public.values() if dataset is None else [self.public.get(dataset, ())]
-        return unit.text_but(sorted({column for columns in apart for column in columns}))
+        return unit.text_but(sorted({column for columns in apart for column in columns}), named=self.naming.since)
 
     def to_json(self, dataset: str | None = None) -> dict[str, Any]:
         """Where the account stands, exactly, as plain JSON: with the unit of one of its data sets."""
@@ -283,6 +335,7 @@ class Account:
             "quotas": [quota.to_json() for quota in self.quotas],
             "spenders": {analyst: spent.to_json() for analyst, spent in self.spenders.items()},
             "constrained": self.fence.to_json(),
+            "naming": self.naming.to_json(),
             "names": list(self.names),
             "public": {name: list(columns) for name, columns in self.public.items()},
         }
@@ -320,6 +373,7 @@ class Account:
             starter=stored["starter"],
             quotas=tuple(map(Quota.from_json, stored["quotas"])),
             fence=Fence.from_json(stored["constrained"]),
+            naming=NamingRecord.from_json(stored["naming"]),
             names=tuple(stored["names"]),
             public={name: tuple(columns) for name, columns in stored.get("public", {}).items()},
             spenders={analyst: Spending.from_json(spent) for analyst, spent in stored["spenders"].items()},
@@ -338,12 +392,12 @@ class Account:
     def _parts_of_quota(self, price: Price, left: Loss) -> list[tuple[Fraction, Fraction]]:
         """What a quota has of each part, and what the price takes of it; a quota in ρ leaves delta to the limit."""
         if self.limit.accounting == "concentrated":
-            return [(left.amount, price.rho)]
+            return [(left.amount, price.rho or Fraction())]
         return [(left.amount, price.epsilon or Fraction()), (left.delta, price.delta)]
 
     def _room_under(self, limit: Limit, spent: Spending) -> Loss:
         neighbours = self.protection.neighbours
-        squares = max(limit.rho - spent.rho, Fraction())
+        squares = Fraction() if spent.unsquared else max(limit.rho - spent.rho, Fraction())
         if limit.accounting == "concentrated":
             return Loss.zcdp(squares, neighbours=neighbours)
         plain = max(limit.epsilon - spent.epsilon, Fraction()) if not spent.unsummed else Fraction()
@@ -356,6 +410,7 @@ _SHORT: Final[Mapping[str, str]] = {
     "epsilon": "epsilon is short",
     "delta": "delta is short: the part of it that questions may spend",
     "rho": "the sum of squares is short",
+    "squares": "answers that name records have no loss in squares, and this budget adds up squares alone",
 }
 
 
@@ -413,6 +468,7 @@ def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration])
         spent=_total(spenders.values()),
         starter=limited is None,
         fence=_fence(db, names, [entry for entry in decided if entry.event == "allowance"]),
+        naming=_naming(db, names),
         spenders=spenders,
         expires=terms.get("expires"),
         as_of=latest_time(db)[:10],
@@ -447,7 +503,7 @@ def _price(row: Any) -> Price:
             factor=Fraction(1),
             epsilon=None if row.epsilon is None else Fraction(row.epsilon),
             delta=Fraction(row.booked_delta),
-            rho=Fraction(row.rho),
+            rho=None if row.rho is None else Fraction(row.rho),
         )
     except (TypeError, ValueError, ZeroDivisionError):
         raise LedgerError(
@@ -471,6 +527,30 @@ def _fence(db: sa.Connection, names: Sequence[str], allowed: Sequence[Entry]) ->
         allowed=Fraction((allowed[-1].amount if allowed else None) or "0"),
         spent=sum((row.times * Fraction(row.amount) for row in charged), start=Fraction()),
         since=min((row.first for row in charged), default=None),
+    )
+
+
+def _naming(db: sa.Connection, names: Sequence[str]) -> NamingRecord:
+    """Add up what was allowed of each data set and detector, and requested: the latest decision on each counts."""
+    requested: dict[tuple[str, int], int] = {}
+    charges = db.execute(find_namings(), {"members": names}).all()
+    for row in charges:
+        stated = json.loads(row.claim)["naming"]
+        place = row.dataset, stated["detector"]
+        requested[place] = requested.get(place, 0) + stated["most"]
+    decided = {}
+    for entry in (Entry(**row) for row in db.execute(find_naming_decisions(), {"members": names}).mappings()):
+        terms = entry.details
+        decided[entry.dataset, terms["detector"]] = NamingAllowance(
+            dataset=entry.dataset,
+            detector=terms["detector"],
+            most=terms["most"],
+            requested=requested.get((entry.dataset, terms["detector"]), 0),
+            by_row=terms["by_row"],
+        )
+    return NamingRecord(
+        allowances=tuple(decided[place] for place in sorted(decided)),
+        since=min((row.id for row in charges), default=None),
     )
 
 

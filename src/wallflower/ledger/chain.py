@@ -19,7 +19,7 @@ from wallflower.privacy import Loss
 
 GENESIS: Final = "0" * 64
 _HEAD: Final = re.compile(r"[0-9a-f]{64}")
-Event = Literal["charge", "release", "account", "limit", "quota", "allowance"]
+Event = Literal["charge", "release", "account", "limit", "quota", "allowance", "naming"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Entry:
 
     id            its number
     time          when it was written
-    event         what happened: charge, release, account, limit, quota or allowance
+    event         what happened: charge, release, account, limit, quota, allowance or naming
     dataset       the data set, or the account where it is about one
     analyst       who asked, or whose quota it is
     kind          the guarantee of the stated loss

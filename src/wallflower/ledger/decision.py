@@ -9,7 +9,7 @@ from typing import Any, Final
 from wallflower.errors import BudgetExhausted, PrivacyError, Untranslatable
 from wallflower.ledger.account import Account, Obstacle
 from wallflower.ledger.chain import Entry, canonical
-from wallflower.ledger.rows import CONSTRAINED, is_addable
+from wallflower.ledger.rows import CONSTRAINED, NAMING, is_addable
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.text import Message
 from wallflower.units import DELTA_GRID, Claim, Price, Protection, cost_text, price, round_up
@@ -37,6 +37,7 @@ class Receipt:
     protects  whom the account protects, in words
     protection  whom the account protects
     public    columns whose cells the query took for public
+    names_records  the answer names records, and promises nothing to these
     starter   nobody has granted a budget, so the starter cap holds
     time      when it was charged
     stored    its public release, when it was answered before
@@ -56,6 +57,7 @@ class Receipt:
     starter: bool
     time: str
     public: tuple[str, ...] = ()
+    names_records: bool = False
     stored: dict[str, Any] | None = None
 
 
@@ -88,7 +90,13 @@ class Quote:
     @property
     def protects(self) -> str:
         """Whom the account protects once the query is answered, in words."""
-        return self.protection.text_but(sorted({*self.account.public.get(self.dataset, ()), *self.claim.public}))
+        return self.protects_after(None)
+
+    def protects_after(self, entry: int | None) -> str:
+        """Whom the account protects once the query is answered, which is charged as this entry."""
+        public = sorted({*self.account.public.get(self.dataset, ()), *self.claim.public})
+        named = self.account.naming.since or (entry if self.names_records else None)
+        return self.protection.text_but(public, named=named)
 
     @property
     def booked(self) -> Loss | None:
@@ -99,6 +107,19 @@ class Quote:
     def public(self) -> tuple[str, ...]:
         """Columns whose cells the query takes for public."""
         return self.claim.public
+
+    @property
+    def names_records(self) -> bool:
+        """Whether the answer names records, and promises nothing to these."""
+        return self.claim.naming is not None
+
+    @property
+    def names_left(self) -> int | None:
+        """How many names the steward's allowance has left for such lists; None for an answer without names."""
+        if self.claim.naming is None:
+            return None
+        allowance = self.account.naming.find(self.dataset, self.claim.naming.detector)
+        return 0 if allowance is None else allowance.left
 
     @property
     def cost_text(self) -> Message:
@@ -123,7 +144,7 @@ class Quote:
             return replace(self.account, spent=self.account.spent.plus(self.price)).left
         left = self.left
         if self.account.limit.accounting == "concentrated":
-            return left.less(Loss.zcdp(self.price.rho, neighbours=left.neighbours))
+            return left.less(Loss.zcdp(self.price.rho or 0, neighbours=left.neighbours))
         return left.less(Loss(self.price.epsilon or Fraction(), delta=self.price.delta, neighbours=left.neighbours))
 
     @property
@@ -143,7 +164,10 @@ class Quote:
             return 0
         if self.price is None:
             return int(self.account.fence.left // self.cost.amount) if self.cost.amount else 0
-        return self.account.affords(self.price, self.analyst)
+        affordable = self.account.affords(self.price, self.analyst)
+        if self.claim.naming is None or self.names_left is None:
+            return affordable
+        return min(affordable, self.names_left // self.claim.naming.most)
 
     @property
     def columns(self) -> dict[str, str | None]:
@@ -198,9 +222,10 @@ def make_receipt(
         idempotency_key=idempotency_key,
         left=left,
         limit=quoted.account.limit.loss.under(quoted.protection.neighbours),
-        protects=quoted.protects,
+        protects=quoted.protects_after(paid.id),
         protection=quoted.protection,
         public=quoted.claim.public,
+        names_records=quoted.names_records,
         starter=quoted.account.starter,
         time=paid.time,
         stored=stored,
@@ -215,7 +240,7 @@ def make_quote(account: Account, dataset: str, cost: Loss, claim: Claim, analyst
     else:
         try:
             found = _addable(price(claim, account.members[dataset]))
-            obstacle = account.obstacle(found, analyst)
+            obstacle = _naming_obstacle(account, dataset, claim, analyst) or account.obstacle(found, analyst)
         except Untranslatable as refusal:
             obstacle = Obstacle(part="unit", text=refusal.why, left=account.left_for(analyst))
     return Quote(
@@ -254,7 +279,7 @@ def _brief(factor: Fraction) -> str:
 def loss_of(found: Price, declared: Protection) -> Loss:
     """A price as a loss in the declared unit, for showing."""
     if found.epsilon is None:
-        return Loss.zcdp(min(found.rho, _LARGEST), neighbours=declared.neighbours)
+        return Loss.zcdp(min(found.rho or Fraction(), _LARGEST), neighbours=declared.neighbours)
     amount, delta = min(found.epsilon, _LARGEST), min(found.delta, _ALMOST)
     return Loss(amount, delta=delta, neighbours=declared.neighbours)
 
@@ -273,6 +298,23 @@ def _fence_obstacle(account: Account, cost: Loss) -> Obstacle | None:
     return account.shut(left) or (None if allowed else Obstacle(part=CONSTRAINED, text=_FENCED, left=left))
 
 
+def _naming_obstacle(account: Account, dataset: str, claim: Claim, analyst: str) -> Obstacle | None:
+    """Why records may not be named, from the steward's allowance alone; names that came out do not matter."""
+    naming = claim.naming
+    if naming is None:
+        return None
+    allowance = account.naming.find(dataset, naming.detector)
+    if allowance is None or not allowance.most:
+        reason = f"the steward has not allowed names by the detector of entry {naming.detector}"
+    elif naming.by_row and not allowance.by_row:
+        reason = "the steward has not said that rows keep their numbers when a record is replaced"
+    elif naming.most > allowance.left:
+        reason = f"{naming.most:,} names were requested, and {allowance.left:,} of {allowance.most:,} allowed are left"
+    else:
+        return None
+    return Obstacle(part=NAMING, text=reason, left=account.left_for(analyst))
+
+
 def _remedy(declared: Protection) -> str:
     return (
         f"This data set bounds the loss of {declared.text}. Ask what protects that, or have the steward declare "
@@ -284,6 +326,9 @@ _LESS: Final = "Lower the loss, or ask the data owner for more budget (wallflowe
 _REMEDIES: Final = {
     "expiry": "The data owner can set a new limit (wallflower budget grant).",
     "pace": "Wait for the next year, lower the loss, or ask the data owner for another pace.",
+    NAMING: "Ask the data steward (wallflower budget allow-naming); letters and the steward's own review need no "
+    "allowance.",
+    "squares": "Ask the data steward for a budget with accounting sum or either (wallflower budget grant).",
     "quota": "Use a smaller ε, or ask the data steward for a quota, or for a larger one (wallflower budget quota).",
     CONSTRAINED: "Ask in mode dp, or ask the data owner (wallflower budget allow-constrained).",
 }

@@ -43,7 +43,7 @@ from wallflower.ledger.store import Store
 from wallflower.machine.heavy import sqlalchemy as sa
 from wallflower.names import require_account_name, require_names
 from wallflower.privacy import Chargeable, Exact, Kind, Loss, Neighbours, exact
-from wallflower.units import Claim, Price, Protection
+from wallflower.units import MAX_COUNT, Claim, Price, Protection
 
 
 class Ledger:
@@ -170,6 +170,11 @@ class Ledger:
                 raise ParameterError(
                     f"{name}: quotas are kept by {account.limit.accounting} accounting. Take them back before another."
                 )
+            if limit.accounting == "concentrated" and account.spent.unsquared:
+                raise ParameterError(
+                    f"{name}: answers have named records, and these have no loss in squares. Such a budget could "
+                    "accept nothing more. Choose accounting sum or either."
+                )
             terms = {"limit": limit.to_json(), "by": by, "reason": reason}
             terms |= {} if yearly is None else {"pace": str(yearly)}
             terms |= {} if expires is None else {"expires": expires.isoformat()}
@@ -196,6 +201,49 @@ class Ledger:
             account = self._register.find(db, require_account_name("dataset", dataset))
             body = canonical({"by": by, "reason": reason})
             return append(db, "allowance", account.name, body=body, **columns_of(require_bookable(loss)))
+
+    def allow_naming(
+        self, dataset: str, detector: int, most: int, *, by: str, reason: str, by_row: bool = False
+    ) -> Entry:
+        """Let answers name records of a data set, ordered by one detector, up to a number in all; 0 closes it again.
+
+        No guarantee covers anybody whom an answer names. The steward binds the detector because its columns decide who
+        can be named.
+
+        dataset   data set name; the budget is tracked under it
+        detector  the ledger entry of a released detector
+        most      names that all lists together may request, however many come out
+        by        who decides, in the ledger for good
+        reason    why, in the ledger for good
+        by_row    lists may name row numbers: the file is in order of arrival, so that no replaced record moves another
+        """
+        require_names(by=by)
+        if not reason.strip():
+            raise ParameterError("reason: the ledger keeps one for every allowance of names. Add it.")
+        if type(most) is not int or not 0 <= most <= MAX_COUNT:
+            raise ParameterError(f"most: {str(most)[:40]!r} is not a whole number from 0 to {MAX_COUNT:,}. Pass one.")
+        with self._store.write() as db:
+            name = require_account_name("dataset", dataset)
+            fitted = find_first(db, entries().c.charge == detector) if type(detector) is int else None
+            if fitted is None or fitted.details.get("kind") != "detector":
+                raise ParameterError(
+                    f"detector: entry {str(detector)[:40]} of the ledger is not a release of detector. Fit one first, "
+                    "and pass its entry."
+                )
+            account = self._register.find(db, name, asking=True)
+            protection = account.members[name]
+            if (protection.rows, protection.unit) != ("people", "record"):
+                raise ParameterError(
+                    f"{name}: its account bounds the loss of {protection.text}. Names are allowed only where a record "
+                    "is a person's, replaced by another. Use letters, or review the records yourself."
+                )
+            if most and account.limit.accounting == "concentrated":
+                raise ParameterError(
+                    f"{name}: its budget adds up squares alone, and answers that name records have no loss in squares. "
+                    "Set a budget with accounting sum or either first."
+                )
+            terms = {"detector": detector, "most": most, "by_row": bool(by_row), "by": by, "reason": reason}
+            return append(db, "naming", name, body=canonical(terms))
 
     # What a question costs
 
@@ -359,7 +407,7 @@ class Ledger:
 
         dataset  of this data set; default: of all
         analyst  of what this analyst asked
-        event    of this kind: charge, release, account, limit, quota or allowance
+        event    of this kind: charge, release, account, limit, quota, allowance or naming
         label    of this question, by its label, such as outlier-count/1
         before   with a lesser id
         last     only the newest N

@@ -3,10 +3,10 @@
 accept, when   Σδ stays within the part of δ for questions, and
   sum            Σε stays within ε
   concentrated   Σρ stays within ρ, which with the other part of δ implies ε
-  either         one of the two holds
+  either         one of the two holds; once an answer has named records, only the first of them may
 
-Theorems and proofs: proof.md, labels (F1) (F2) (F3) (F4), and (L) for limits that change. All is decided in
-exact rationals.
+Theorems and proofs: proof.md, labels (F1) (F2) (F3) (F4), (N) for answers that name records, and (L) for limits that
+change. All is decided in exact rationals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wallflower.privacy import Exact, Kind, Loss, exact
 from wallflower.units import Price, log
 
 Accounting = Literal["sum", "either", "concentrated"]
-Part = Literal["epsilon", "delta", "rho", "pace"]
+Part = Literal["epsilon", "delta", "rho", "squares", "pace"]
 
 LIMIT_GRID: Final = 10**12
 SHOWN_AT: Final = Fraction(1, 10**6)  # the delta at which a limit that was given as ρ is shown as ε
@@ -34,20 +34,23 @@ _SLACK: Final = Decimal("1e-40")  # more than sixty digits can lose on the way
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """Sums of prices; `epsilon` leaves out losses that are ρ alone, of which `unsummed` counts the number."""
+    """Sums of prices. `epsilon` leaves out losses that are ρ alone, of which `unsummed` counts the number; `rho` leaves
+    out answers that name records, which have no ρ, and `unsquared` counts these.  (N)"""
 
     epsilon: Fraction = Fraction()
     delta: Fraction = Fraction()
     rho: Fraction = Fraction()
     unsummed: int = 0
+    unsquared: int = 0
 
     def plus(self, price: Price, times: int = 1) -> Spending:
         """Return the sum with N more of these."""
         return Spending(
             epsilon=self.epsilon + times * (price.epsilon or 0),
             delta=self.delta + times * price.delta,
-            rho=self.rho + times * price.rho,
+            rho=self.rho + times * (price.rho or 0),
             unsummed=self.unsummed + (times if price.epsilon is None else 0),
+            unsquared=self.unsquared + (times if price.rho is None else 0),
         )
 
     def to_json(self) -> dict[str, str]:
@@ -56,7 +59,7 @@ class Spending:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         amounts = {name: Fraction(stored[name]) for name in ("epsilon", "delta", "rho")}
-        return cls(**amounts, unsummed=int(stored["unsummed"]))
+        return cls(**amounts, unsummed=int(stored["unsummed"]), unsquared=int(stored["unsquared"]))
 
     def __add__(self, other: Spending) -> Spending:
         return Spending(**{item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)})
@@ -145,7 +148,9 @@ class Limit:
         if after.delta > self.delta:
             return "delta"
         adds = after.unsummed == 0 and after.epsilon <= self.epsilon
-        squares = after.rho <= self.rho
+        if self.accounting == "concentrated" and after.unsquared:
+            return "squares"
+        squares = after.rho <= self.rho and not after.unsquared  # (N) once names were released, only the sum accepts
         fits = {"sum": adds, "concentrated": squares, "either": adds or (squares and not after.unsummed)}
         return None if fits[self.accounting] else "rho" if self.accounting == "concentrated" else "epsilon"
 

@@ -18,6 +18,7 @@ from wallflower.machine.heavy import sqlalchemy as sa
 from wallflower.privacy import Loss
 
 CONSTRAINED: Final = "constrained"  # the unit of a charge that is no part of the sum
+NAMING: Final = "naming"  # the part of an account that answers with names of records take from
 # A sum of fractions with ever new denominators grows without bound, and an append-only ledger could never be rid of it.
 _GRID: Final = math.lcm(*range(1, 1001), 10**140)
 
@@ -82,6 +83,20 @@ def find_public() -> sa.Select[Any]:
     entry = entries().c
     found = sa.select(entry.dataset, entry.unit).where(_among(), entry.event == "charge")
     return found.where(entry.unit.like('%"public":%')).distinct()
+
+
+@cache
+def find_naming_decisions() -> sa.Select[Any]:
+    """What stewards allowed of answers that name records, the oldest first."""
+    return sa.select(entries()).where(_among(), entries().c.event == "naming").order_by(entries().c.id)
+
+
+@cache
+def find_namings() -> sa.Select[Any]:
+    """The charges of answers that name records."""
+    entry = entries().c
+    found = sa.select(entry.id, entry.dataset, entry.claim).where(_among(), entry.event == "charge")
+    return found.where(entry.claim.like('%"naming":{%'))
 
 
 @cache
@@ -198,7 +213,9 @@ def is_limited(db: sa.Connection, account: str) -> bool:
 def has_terms(db: sa.Connection, account: str) -> bool:
     """Whether a steward has set a limit, a quota or an allowance on an account."""
     entry = entries().c
-    return find_first(db, entry.dataset == account, entry.event.in_(("limit", "quota", "allowance"))) is not None
+    return (
+        find_first(db, entry.dataset == account, entry.event.in_(("limit", "quota", "allowance", "naming"))) is not None
+    )
 
 
 def is_known(db: sa.Connection, name: str) -> bool:

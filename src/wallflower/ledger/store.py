@@ -43,7 +43,7 @@ def _statements(number: str) -> tuple[str, ...]:
         f"INSERT INTO ledger_version (version) VALUES ({VERSION})",  # noqa: S608 - a constant
         (
             f"CREATE TABLE entries ({columns}, PRIMARY KEY (id), UNIQUE (dataset, idempotency_key), UNIQUE (charge), "
-            "CHECK (event IN ('charge', 'release', 'account', 'limit', 'quota', 'allowance')), "
+            "CHECK (event IN ('charge', 'release', 'account', 'limit', 'quota', 'allowance', 'naming')), "
             "FOREIGN KEY (charge) REFERENCES entries (id))"
         ),
         # covers the sums of an account, so that they never read the table itself

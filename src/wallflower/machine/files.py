@@ -38,3 +38,18 @@ def write_text(path: Path, text: str) -> None:
     """Write a text so, as UTF-8."""
     with replacement(path) as file:
         file.write(text.encode("utf-8"))
+
+
+def write_private(path: str | Path, content: bytes) -> Path:
+    """Write a new file that only its owner can read, whole or not at all; one that is there already is refused."""
+    place = Path(path)
+    handle, draft = tempfile.mkstemp(dir=place.absolute().parent, prefix=f".{place.name[:100]}.")  # mode 0600
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, place)  # unlike a rename it never replaces a file
+    finally:
+        os.unlink(draft)
+    return place

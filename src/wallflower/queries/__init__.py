@@ -14,8 +14,13 @@ from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
+from wallflower.queries.who import Who
 from wallflower.query import Query
 
-COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (Baseline, Flags)  # what serves a question, not one of its own
+COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (
+    Baseline,
+    Flags,
+    Who,
+)  # what serves a question, not one of its own
 STREAM_ONLY: Final = ("sensors",)  # answers come from perturbed readings, not from a table
 QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain, Scale, Radius, Profile, Detector)

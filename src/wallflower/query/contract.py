@@ -151,6 +151,7 @@ class Query(ABC, Generic[D, A]):
     no_picture_because: ClassVar[str | None] = None  # why it has no picture of its own, where it has none
     is_model: ClassVar[bool] = False  # whether its answer is used again and again: `KIND fit` on the command line
     accepts_stream: ClassVar[bool] = False  # whether records may come one by one, without an end
+    is_delivered_once: ClassVar[bool] = False  # whether only the person who asked gets the value, and the ledger none
     supports_tiles: ClassVar[bool] = False  # whether it can be answered where an engine keeps the table, tile by tile
 
     @abstractmethod

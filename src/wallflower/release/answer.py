@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
 
 from wallflower.errors import ParameterError
+from wallflower.machine.files import write_private
 from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.machine.lazy import load
+from wallflower.noise import secret
 from wallflower.privacy import Loss
 from wallflower.query import COVERS, A, Quality, Query
 from wallflower.query.accuracy import OVERCOUNT, Comparison, comparable_law, compare_numbers
@@ -19,6 +22,9 @@ from wallflower.release.guarantee import Facts, Guarantee, certainty
 from wallflower.release.text import Row, readable, rows_of_value, to_csv, to_frame
 from wallflower.schema.columns import list_names
 from wallflower.text import collect_messages, join, restore_messages, t
+
+SALT_BYTES: Final = 32
+LIST_BLOCK: Final = 2**16  # the size of a file with a list is a multiple of this
 
 
 class Renderer(Protocol):
@@ -155,6 +161,54 @@ class Release(Generic[A]):
             }
         )
 
+    @property
+    def is_withheld(self) -> bool:
+        """Whether the value was delivered once, to the person who asked, and is not here."""
+        return "digest" in self.extras and self.value is None
+
+    def deliver(self, value: Any) -> Release[Any]:
+        """Return the release with a value that only the person who asked gets, and with a salted digest of it."""
+        salt = secret(SALT_BYTES).hex()
+        extras = {**self.extras, "digest": _digest(salt, value), "salt": salt}
+        return replace(self, value=value, extras=extras)
+
+    def kept(self) -> Release[Any]:
+        """Return the release as the ledger keeps it: without a value that is delivered once, and without its salt.
+
+        Values can be guessed, so a digest whose salt were kept would show them.
+        """
+        if "salt" not in self.extras:
+            return self
+        extras = {name: part for name, part in self.extras.items() if name != "salt"}
+        kept: Release[Any] = self
+        return replace(kept, value=None, extras=extras)
+
+    def write_list(self, path: str | Path) -> Path:
+        """Write a value that is delivered once to a new file that only its owner can read, and return where it is.
+
+        Its size is a multiple of `LIST_BLOCK` bytes, so that it does not show how long the list is.
+        """
+        if "salt" not in self.extras:
+            raise ParameterError(f"entry {self.ledger_id}: there is no list here to write. Pass the release itself.")
+        body = {"dataset": self.dataset, "ledger_id": self.ledger_id, "notice": self.text}
+        text = json.dumps({**body, "salt": self.extras["salt"], "list": self.value}, ensure_ascii=False)
+        return write_private(path, pad_text(text))
+
+    def read_list(self, path: str | Path) -> Release[Any]:
+        """Return the release with the list that `write_list` wrote, if the ledger has its digest."""
+        refusal = ParameterError(
+            f"{path}: that is not the list of entry {self.ledger_id}, which was delivered once and is kept nowhere "
+            "else. Pass the file that it was written to."
+        )
+        try:
+            stored = json.loads(Path(path).read_bytes())
+            value, salt = stored["list"], stored["salt"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            raise refusal from None
+        if not isinstance(salt, str) or _digest(salt, value) != self.extras.get("digest"):
+            raise refusal
+        return replace(self, value=value, extras={**self.extras, "salt": salt})
+
     def to_json(self) -> str:
         """One JSON object, as text."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
@@ -271,6 +325,8 @@ class Release(Generic[A]):
             )
         budget = t("The budget of all analysts together is {limit}.", limit=self.limit)
         meaning = certainty(self.booked)
+        if meaning is not None and self.guarantee.names_records:
+            meaning = t("For a person whom no answer names: {meaning}", meaning=meaning)
         return join(" ", [cost, left, budget, *([] if meaning is None else [meaning])])
 
     @property
@@ -290,6 +346,17 @@ class Release(Generic[A]):
         return t(
             "{value} ({covers} {low} to {high})", value=readable(self.value), covers=self.covers, low=low, high=high
         )
+
+
+def _digest(salt: str, value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(f"{salt}\n{text}".encode()).hexdigest()
+
+
+def pad_text(text: str) -> bytes:
+    """Return the text with spaces and a line end, up to a multiple of `LIST_BLOCK` bytes."""
+    content = text.encode("utf-8", "surrogatepass")
+    return content + b" " * (-(len(content) + 1) % LIST_BLOCK) + b"\n"
 
 
 def _renderer() -> Renderer:

@@ -28,6 +28,7 @@ class Guarantee:
             and all rows of a person
     theorems  what the promise rests on, by how it was checked (`wallflower.theorems`)
     protection  where rows are brought together by person: whom the account protects
+    names_records  the answer names records, and what is promised leaves these out
 
     >>> Guarantee(Loss("0.5")).text.split(":")[0]
     'Differential privacy with ε = 0.5'
@@ -41,6 +42,7 @@ class Guarantee:
     booked: Loss | None = None
     theorems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     protection: Protection | None = None
+    names_records: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -108,6 +110,9 @@ class Guarantee:
 
     def _change_sentences(self) -> Iterator[Message]:
         person, change = self.person_loss, None if self.protection is None else self.protection.person_change
+        if self.names_records:
+            yield _naming_text(person or self.loss, change or self.unit)
+            return
         if person is None or change is None:
             yield _WORDS[self.kind](self.loss, self.unit)
             if self._is_per_row and change is not None:
@@ -135,6 +140,7 @@ class Guarantee:
             **({"change": self.change} if self.change else {}),
             **({"booked": {name: str(value) for name, value in self.booked.to_json().items()}} if self.booked else {}),
             **({"protection": self.protection.to_json()} if self.protection else {}),
+            **({"names_records": True} if self.names_records else {}),
         }
 
     @classmethod
@@ -147,6 +153,7 @@ class Guarantee:
             booked=None if booked is None else Loss.from_json(booked),
             theorems={name: tuple(labels) for name, labels in stored.get("theorems", {}).items()},
             protection=None if protection is None else Protection.from_json(protection),
+            names_records=stored.get("names_records", False),
         )
 
 
@@ -282,6 +289,16 @@ def _output_constrained_text(loss: Loss, change: str) -> Message:
         "probability of every answer changes by a factor of at most {factor}, but only where that change leaves the "
         "record an outlier in exactly the same contexts. A change that does not is not hidden at all; the answer "
         "itself proves that the record is an outlier there; and several people together are not protected as a group.",
+        loss=loss,
+        change=change,
+        factor=_factor(loss.amount),
+    )
+
+
+def _naming_text(loss: Loss, change: str) -> Message:
+    return t(
+        "No guarantee for the records that the answer names. For every other record, {loss}: with {change}, the "
+        "probability of each answer that does not name this record changes by a factor of at most {factor}.",
         loss=loss,
         change=change,
         factor=_factor(loss.amount),

@@ -87,22 +87,26 @@ class Payment(Generic[D, A]):
             return replace(Release.from_dict(self.receipt.stored), replayed=True)
         try:
             value = self.query.answer(self.view, system_noise())
-            made = self._make_release(value, Facts.of(self.view, self.query.cost()))
+            facts = Facts.of(self.view, self.query.cost())
+            if self.query.is_delivered_once:  # what is kept is made without the value, so nothing of it can stay
+                made = self._make_release(None, facts).deliver(self.query.released(value))
+            else:
+                made = self._make_release(value, facts)
         finally:
             before_publish()
-        _record(self.ledger, self.receipt, made.to_dict())
+        _record(self.ledger, self.receipt, made.kept().to_dict())
         return made
 
     def _sort_theorems(self) -> Mapping[str, tuple[str, ...]]:
         labels = self.query.rests_on(self.view) or (f"the theorem of {self.query.proof}",)
         return sort_by_evidence(labels, self.receipt.cost.kind)
 
-    def _make_release(self, value: A, facts: Facts) -> Release[A]:
+    def _make_release(self, value: Any, facts: Facts) -> Release[Any]:
         query, receipt, reading = self.query, self.receipt, self.query.reading(value, facts)
         starter = (starter_note(receipt.dataset),) if receipt.starter else ()
         change = query.assumed_change(self.view)
         return Release(
-            value=query.released(value),
+            value=None if query.is_delivered_once else query.released(value),
             interval=reading.interval,
             covers=reading.covers,
             text=reading.text,
@@ -145,7 +149,7 @@ def guarantee_of(
     """Return what an answer promises for a charge, or for one that is quoted: to a person, if the account does."""
     protection = charge.protection if charge.protection.person is not None else None
     booked = charge.booked if change or protection is not None else None
-    return Guarantee(charge.cost, charge.public, change, booked, theorems or {}, protection)
+    return Guarantee(charge.cost, charge.public, change, booked, theorems or {}, protection, charge.names_records)
 
 
 def _record(ledger: Ledger, receipt: Receipt, body: Mapping[str, Any]) -> None:
