@@ -133,6 +133,11 @@ def plan_all(dataset: Dataset, queries: Iterable[Query[Any, Any]]) -> BatchPlan:
     wanted = tuple(queries)
     if not 1 <= len(wanted) <= MAX_QUESTIONS:
         raise ParameterError(f"queries: a batch has 1 to {MAX_QUESTIONS:,} of them. Pass a list.")
+    for query in wanted:
+        if query.is_delivered_once:
+            raise ParameterError(
+                f"{query.kind}: its answer goes once to the person who asked, so it is asked by itself. Remove it."
+            )
     quotes = [dataset.quote(query) for query in wanted]
     items = tuple(
         BatchItem(query=query, plan=dataset.plan.of(query), quote=quote)

@@ -35,7 +35,7 @@ from wallflower.ledger.rows import (
 from wallflower.machine.heavy import sqlalchemy as sa
 from wallflower.names import account_name
 from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.units import Price, Protection
+from wallflower.units import Naming, Price, Protection
 
 _ROOT_GRID: Final = 10**12
 
@@ -151,6 +151,17 @@ class NamingRecord:
         """Return the allowance of a data set and a detector, if there is one."""
         matches = (known for known in self.allowances if (known.dataset, known.detector) == (dataset, detector))
         return next(matches, None)
+
+    def request(self, dataset: str, naming: Naming) -> NamingRecord:
+        """What it would be if one more list had been requested, without the number of its entry."""
+        place = dataset, naming.detector
+        allowances = tuple(
+            replace(known, requested=known.requested + naming.most)
+            if (known.dataset, known.detector) == place
+            else known
+            for known in self.allowances
+        )
+        return replace(self, allowances=allowances)
 
     def to_json(self) -> dict[str, Any]:
         return {"allowances": [allowance.to_json() for allowance in self.allowances], "since": self.since}

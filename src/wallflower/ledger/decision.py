@@ -155,7 +155,10 @@ class Quote:
         if self.price is None:
             fence = replace(self.account.fence, spent=self.account.fence.spent + self.cost.amount)
             return replace(self.account, fence=fence)
-        return self.account.after(self.price, self.analyst)
+        after = self.account.after(self.price, self.analyst)
+        if self.claim.naming is None:
+            return after
+        return replace(after, naming=after.naming.request(self.dataset, self.claim.naming))
 
     @property
     def affords(self) -> int:
