@@ -58,53 +58,48 @@ html_theme_options: dict[str, Any] = {
 }
 
 SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
-    "Start": ("docs/install", "docs/start", "docs/tutorial", "docs/config"),
+    "Start": ("docs/install", "docs/tutorial", "docs/start", "docs/faq"),
     "How to": (
-        *(
-            f"docs/guides/{name}"
-            for name in ("wards", "people", "meters", "salary", "sensors", "claims", "several", "one-budget", "*")
-        ),
+        *("docs/guides/choose-epsilon", "docs/guides/choose-radius", "docs/guides/declare-unit", "docs/guides/*"),
         "docs/notebooks/README",
+    ),
+    "Queries": tuple(
+        f"docs/{kind}"
+        for kind in (
+            *("count", "profile", "radius", "scale", "subspaces", "watch", "shift", "tally", "explain", "detector"),
+            *("who", "sensors"),
+        )
     ),
     "Understand": (
         *(f"docs/concepts/{name}" for name in ("epsilon", "outliers", "scaling", "noise", "ledger", "*")),
         "docs/glossary",
         "LIMITATIONS",
     ),
-    "Questions": tuple(
-        f"docs/{kind}"
-        for kind in ("count", "subspaces", "watch", "explain", "scale", "radius", "profile", "detector", "sensors")
+    "Data and service": (
+        *(
+            "docs/data",
+            "docs/engines",
+            "docs/ledger",
+            "docs/service",
+            "docs/steward",
+            "docs/sign-in",
+            "docs/operations",
+        ),
+        *("docs/upgrading", "docs/security"),
     ),
-    "Data owners": ("docs/data", "docs/engines", "docs/ledger", "docs/service", "docs/steward", "docs/security"),
-    "Reference": (
-        "docs/cli",
-        "docs/reference/README",
-        "docs/comparison",
-        "docs/benchmarks",
-        "docs/accuracy",
-        "docs/reproduce",
-        "docs/references",
-    ),
+    "Reference": ("docs/cli", "docs/config", "docs/reference/README"),
     "Evidence": (
-        "docs/audit",
-        "docs/machine-checked",
-        "src/wallflower/*",
-        "src/wallflower/ledger/*",
+        *("docs/accuracy", "docs/benchmarks", "docs/comparison", "docs/reproduce", "docs/audit"),
+        *("docs/machine-checked", "docs/references", "src/wallflower/*", "src/wallflower/ledger/*"),
         "src/wallflower/queries/*/proof",
     ),
-    "The project": (
-        "CONTRIBUTING",
-        "docs/adding-a-query",
-        "docs/architecture",
-        "docs/decisions/README",
-        "docs/site",
-        "SECURITY",
-        "CHANGELOG",
-        "benchmarks/README",
-    ),
 }
+# For those who work on the code: on the site, so that links lead there, but neither beside pages nor in the search.
+CONTRIBUTORS: Final = (
+    *("CONTRIBUTING", "SECURITY", "CHANGELOG", "benchmarks/README"),
+    *("docs/adding-a-query", "docs/architecture", "docs/site", "docs/decisions/*"),
+)
 DEEPER: Final = {
-    "docs/decisions/README": ("docs/decisions/0*",),
     "docs/notebooks/README": ("docs/notebooks/[a-z]*",),
     "docs/reference/README": ("docs/reference/[a-z]*",),
 }
@@ -113,12 +108,19 @@ DEEPER: Final = {
 def add_sidebar(app: Sphinx, page: str, source: list[str]) -> None:
     """Say beside the page, not in it, what stands below it: the repository shows a directive as code."""
     if page == HOME:
-        shown = {name for names in [*SIDEBAR.values(), *DEEPER.values()] for name in matched(app, names)}
+        shown = {name for names in [*SIDEBAR.values(), *DEEPER.values(), CONTRIBUTORS] for name in matched(app, names)}
         rest = sorted(set(app.env.found_docs) - shown - {HOME})
         source[0] += "".join(contents(app, caption, names) for caption, names in SIDEBAR.items())
         source[0] += contents(app, "More", rest)
     elif page in DEEPER:
         source[0] += contents(app, "", DEEPER[page])
+
+
+def hide_contributor_page(app: Sphinx, _: nodes.document) -> None:
+    """Keep a page for contributors out of the search, and from being missed in the contents."""
+    page = app.env.current_document.docname
+    if page in matched(app, CONTRIBUTORS):
+        app.env.metadata[page] |= {"nosearch": "", "orphan": ""}
 
 
 def matched(app: Sphinx, names: Any) -> list[str]:
@@ -225,4 +227,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_post_transform(Formulas)
     app.add_post_transform(Citations)
     app.connect("source-read", add_sidebar)
+    app.connect("doctree-read", hide_contributor_page)
     return {"parallel_read_safe": True}

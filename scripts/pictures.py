@@ -232,7 +232,7 @@ def draw_home() -> str:
     parts += [text(150, 270, "never leave the steward", "middle small"), arrow(276, 146, 44)]
     parts += [box(332, 82, 150, 128, "card"), text(407, 70, "the ledger", "middle strong")]
     for row, (words, kind) in enumerate(
-        (("limit      ε = 2", ""), ("charge   ε = 1/2", "label-one"), ("left     ε = 3/2", ""))
+        (("limit      ε = 2", ""), ("charge   ε = 0.5", "label-one"), ("left     ε = 1.5", ""))
     ):
         parts.append(text(348, 116 + 34 * row, words, kind))
     parts += [text(407, 270, "pays before anybody looks", "middle small"), arrow(494, 146, 44)]
@@ -240,7 +240,7 @@ def draw_home() -> str:
     said = ("About 22 of 367", "records are outliers,", "and with 97.5 %", "at most 46.")
     parts += [text(570, 92 + 26 * row, words, "strong" if row == 0 else "") for row, words in enumerate(said)]
     parts += [
-        text(570, 212, "ε = 1/2, proved", "label-one"),
+        text(570, 212, "ε = 0.5, proved", "label-one"),
         text(657, 270, "noisy on purpose, and says so", "middle small"),
     ]
     return page(800, 292, "Private records on the left, a ledger in the middle, a noisy answer on the right", parts)

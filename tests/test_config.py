@@ -57,7 +57,7 @@ def test_a_named_data_set_is_asked_from_below_the_file(project: Path, monkeypatc
     assert (told["dataset"], told["analyst"], told["parameters"]["neighbours"]) == ("people", "ana", 5)
     assert done.stderr.count(f"Using {project / 'wallflower.toml'}") == 1
     assert (project / "study.db").exists()
-    assert "ε=1/2" in call("budget", "show", "people").stdout
+    assert "ε = 0.5" in call("budget", "show", "people").stdout
 
 
 def test_an_option_goes_before_the_environment_and_that_before_the_file(

@@ -114,7 +114,7 @@ def test_data_may_be_anything_that_loads_and_a_ledger_anything_that_opens(tmp_pa
 
 
 def test_the_starter_cap_is_said_in_the_release_until_somebody_grants(points: wf.Points, ledger: Ledger) -> None:
-    assert "starter cap of ε=1" in release(above(), points, ledger).notes[0]
+    assert "starter cap of ε = 1" in release(above(), points, ledger).notes[0]
     ledger.grant("ward", Loss("2"), by="steward")
     assert release(above(), points, ledger).notes == ()
 
@@ -162,7 +162,7 @@ def test_releases_stack_as_arrow_rows(points: wf.Points, ledger: Ledger) -> None
 
 def test_a_release_reads_well(points: wf.Points, ledger: Ledger) -> None:
     made = replace(release(above(), points, ledger, analyst="ana"), value=1234.5678, interval=(1230.0, 1240.25))
-    assert repr(made) == "Release(above of ward: 1,234.6 (95 % interval 1,230 to 1,240.2), ε=1/4, ledger 1)"
+    assert repr(made) == "Release(above of ward: 1,234.6 (95 % interval 1,230 to 1,240.2), ε = 0.25, ledger 1)"
     assert "a factor of at most 1.29" in str(made)
     assert replace(made, interval=None).summary == "1,234.6"
     assert readable("text") == "text"

@@ -20,6 +20,7 @@ from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.subspaces import Subspaces
+from wallflower.synthetic import WARDS, patients
 
 if TYPE_CHECKING:
     import wallflower.report as _report
@@ -27,6 +28,8 @@ else:
     _report = Lazy("wallflower.report")
 
 NAME: Final = "tumours"
+PATIENTS: Final = "patients"  # made up: a larger table, to go on with
+NUMBER_OF_PATIENTS: Final = 9000
 STEWARD: Final = "steward"
 ANALYST: Final = "analyst"
 MALIGNANT: Final = 10
@@ -83,6 +86,14 @@ FEATURES: Final[Mapping[str, str]] = {
     "symmetry": "how unlike the two halves are",
     "fractal dimension": "how rough the edge is",
 }
+# Public by the instruments and a textbook: bounds of what is measured, and what counts as one unit of distance.
+VITALS: Final[Mapping[str, tuple[float, float, float]]] = {
+    "age": (0, 100, 20),
+    "pulse": (20, 220, 15),
+    "pressure": (40, 260, 20),
+    "oxygen": (50, 100, 2),
+    "stay": (0, 60, 5),
+}
 WORDS: Final[Mapping[str, Any]] = {
     "title": "Breast tumours, Wisconsin",
     "owner": "University of Wisconsin; published by the UCI Machine Learning Repository",
@@ -106,6 +117,7 @@ def steps(folder: Path) -> Iterator[Step]:
     """Walk the tour and leave its files in `folder`; it may be walked again and goes on from there."""
     folder.mkdir(parents=True, exist_ok=True)
     source, schema = write_files(folder)
+    patients_source, patients_schema = write_patients(folder)
     with Ledger.open(folder / "ledger.db") as ledger:
         yield _grant_budget(ledger)
         tumours = open_dataset(source, schema=schema, ledger=ledger, name=NAME, analyst=ANALYST)
@@ -140,7 +152,7 @@ def steps(folder: Path) -> Iterator[Step]:
     yield Step(
         title="Take it with you",
         words="A page to open in a browser, and the files to ask the next question yourself:",
-        shown=(page, _next_command(folder, source, schema)),
+        shown=(page, _next_command(folder, patients_source, patients_schema)),
     )
 
 
@@ -149,7 +161,7 @@ def _grant_budget(ledger: Ledger) -> Step:
         ledger.grant(NAME, Loss(ledger.spent(NAME).amount + 3), by=STEWARD, reason="demo")
     return Step(
         title="Grant a budget",
-        words="The data owner decides how much privacy all answers together may cost; without a grant the cap is ε=1.",
+        words="The data steward decides how much all answers together may cost; without a grant, the budget is ε = 1.",
         shown=f"{NAME}: {ledger.remaining(NAME)} is left",
     )
 
@@ -177,6 +189,26 @@ def write_files(folder: Path) -> tuple[Path, Path]:
     return source, schema
 
 
+def write_patients(folder: Path) -> tuple[Path, Path]:
+    """Write a table of made-up patients and its public facts: age and pressure do not fit in some, most in one ward."""
+    records = patients(NUMBER_OF_PATIENTS)
+    names = ["ward", "sex", *VITALS]
+    source, schema = folder / f"{PATIENTS}.csv", folder / f"{PATIENTS}.toml"
+    with source.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([names, *zip(*(records[name].tolist() for name in names), strict=True)])
+    facts = Schema.of(
+        names,
+        categories={"ward": WARDS, "sex": ("F", "M")},
+        bounds={name: (low, high) for name, (low, high, _) in VITALS.items()},
+        scale={name: unit for name, (*_, unit) in VITALS.items()},
+        clip=True,
+        rows=NUMBER_OF_PATIENTS,
+        name=PATIENTS,
+    )
+    schema.write_text(facts.to_toml(), encoding="utf-8")
+    return source, schema
+
+
 def _meaning(column: str) -> str:
     """What a column says of a tumour: the mean over its cell nuclei, its standard error, or the three largest."""
     feature = column.removeprefix("mean ").removeprefix("worst ").removesuffix(" error")
@@ -187,5 +219,5 @@ def _meaning(column: str) -> str:
 def _next_command(folder: Path, source: Path, schema: Path) -> str:
     return (
         f"wallflower {Count.kind} {source} --schema {schema} --ledger {folder / 'ledger.db'} "
-        "--neighbours 10 --radius 1.3 --epsilon 0.5 --dry-run"
+        "--columns age,pressure --neighbours 10 --radius 0.2 --by ward --epsilon 0.5 --dry-run"
     )

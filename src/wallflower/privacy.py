@@ -249,12 +249,21 @@ class Loss:
         amount = t("{symbol} = {amount}", symbol="ρ" if self.kind is Kind.ZCDP else "ε", amount=self.amount)
         return join(", ", [amount, t("δ = {delta}", delta=self.delta)]) if self.delta else amount
 
-    def __str__(self) -> str:
+    @property
+    def exact_text(self) -> str:
+        """The loss as exact fractions, for programs.
+
+        >>> Loss("0.5").exact_text
+        'ε=1/2'
+        """
         symbol = "ρ" if self.kind is Kind.ZCDP else "ε"
         return f"{symbol}={self.amount}" + (f", δ={self.delta}" if self.delta else "")
 
+    def __str__(self) -> str:
+        return "".join(self.text)
+
     def __repr__(self) -> str:
-        return f"Loss({self})"
+        return f"Loss({self.exact_text})"
 
     def _like(self, other: Loss, verb: str) -> Kind:
         kind = COMPOSE.get((self.kind, other.kind))

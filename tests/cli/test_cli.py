@@ -87,12 +87,12 @@ def test_an_answer_is_one_json_object_and_the_rest_goes_to_stderr(shell: Shell) 
     assert (made["guarantee"]["epsilon"], made["guarantee"]["delta"]) == (0.5, 0)
     assert made["guarantee"]["adjacency"] == "replace-one-record"
     assert (made["dataset"], made["analyst"], made["ledger_id"]) == ("ward", "ana", 1)
-    assert "starter cap of ε=1" in shell.err
+    assert "starter cap of ε = 1" in shell.err
     assert Release.from_dict(made).parameters["columns"] == ["a", "b"]
 
 
 def test_an_answer_is_a_table_otherwise(shell: Shell) -> None:
-    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.5") == 0
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.5", "--details") == 0
     for words in (
         "How many records are above the bar?",
         "95 % interval",
@@ -114,17 +114,17 @@ def test_what_will_be_booked_for_a_person_is_shown_before_it_is_paid(shell: Shel
     assert expected in shell.out
     assert shell(*asked, "--dry-run") == 0
     assert expected in shell.out
-    assert "would cost ana ε=1/4 per record, booked as ε=3/4 per person" in " ".join(shell.out.split())
+    assert "would cost ana ε = 0.25 per record, booked as ε = 0.75 per person" in " ".join(shell.out.split())
     rehearsed = shell.json(*asked, "--dry-run")
     assert rehearsed["booked"] == "ε=3/4"
     assert rehearsed["plan"]["booked"]["amount"] == "3/4"
     assert "one person (all rows with the same who" in rehearsed["cost"]["text"]
     assert Ledger.open(shell.folder / "ledger.db").history(event="charge") == []
-    assert shell(*asked, "--force") == 0
+    assert shell(*asked, "--force", "--details") == 0
     assert "Differential privacy with ε = 0.75: with any one person (all rows with" in " ".join(shell.out.split())
     assert shell("budget", "show", "visits") == 0
     shown = " ".join(shell.out.split())
-    assert "ε=3/4" in shown
+    assert "ε = 0.75" in shown
     account = Ledger.open(shell.folder / "ledger.db").account("visits")
     assert ("Booked", "a cost of ε = 0.5 per record is booked as ε = 1.5 per person") in account.lines()
     assert shell.json("budget", "show", "visits")["person"] == "who"
@@ -144,7 +144,7 @@ def test_an_answer_of_no_use_is_refused_and_sold_to_whoever_wants_it_anyway(shel
 
 
 def test_an_answer_says_what_was_asked_and_when(shell: Shell) -> None:
-    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.5") == 0
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.5", "--details") == 0
     assert "bar 7, columns a and b, side above, clamp yes" in shell.out
     assert re.search(r"entry 1 by ana, charged \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", shell.out)
 
@@ -183,13 +183,24 @@ def test_sets_of_columns_and_fractions_reach_the_question(shell: Shell) -> None:
 
 def test_a_list_as_an_answer_reads_well(shell: Shell) -> None:
     asked = ("ranking", "ward.csv", "--among", "a,b", "--epsilon", "0.5")
-    assert shell(*asked, "--plot", "a.svg", "--report", "a.html") == 0
+    assert shell(*asked, "--plot", "a.svg", "--report", "a.html", "--details") == 0
     answer, first = (line.split() for line in shell.out.splitlines() if line.split()[0] in ("answer", "first"))
     assert answer[1:6] == ["columns", "a", "×", "b,", "above"]
     assert first == ["first", "a,", "b"]
     page = (shell.folder / "a.html").read_text()
     for words in ("a × b", "First is found", "records above the bar", "how often the first is found"):
         assert words in page
+
+
+def test_a_list_as_an_answer_is_a_table_and_the_small_print_comes_on_request(shell: Shell) -> None:
+    asked = ("ranking", "ward.csv", "--among", "a;b", "--epsilon", "0.5")
+    assert shell(*asked) == 0
+    answer, *rows = (line.split() for line in shell.out.splitlines()[1:4])
+    assert answer == ["answer", "columns", "above"]
+    assert sorted(row[0] for row in rows) == ["a", "b"]
+    assert "mechanism" not in shell.out
+    assert shell(*asked, "--details", "--force") == 0
+    assert "mechanism" in shell.out
 
 
 def test_a_list_of_columns_needs_no_set_to_be_left_out(shell: Shell) -> None:
@@ -222,7 +233,7 @@ def test_a_dry_run_says_the_cost_and_spends_nothing(shell: Shell, monkeypatch: A
     assert (rehearsed["dry_run"], rehearsed["allowed"], rehearsed["left_after"]) == (True, True, "ε=3/4")
     assert rehearsed["plan"]["facts"] == {"n": 30, "dimension": 2}
     assert shell("above", "ward.csv", *ASK, "--epsilon", "0.25", "--dry-run") == 0
-    assert "Nothing was spent. On ward this would cost ana ε=1/4, of ε=1; ε=3/4 would be left. " in shell.out
+    assert "Nothing was spent. On ward this would cost ana ε = 0.25, of ε = 1; ε = 0.75 would be left. " in shell.out
     assert "4 such questions fit into the budget." in shell.out
     assert shell("above", "ward.csv", *ASK, "--epsilon", "2", "--dry-run") == 3
     assert shell.json("ledger", "list") == {"entries": []}
@@ -249,7 +260,7 @@ def test_a_plot_and_a_page_are_written(shell: Shell) -> None:
         (("--schema", "no.toml"), 4, "the schema cannot be opened"),
         (("--epsilon", "x"), 2, "is not a number"),
         (("--epsilon", "0.5", "--rho", "1"), 2, "a loss is stated once"),
-        (("--epsilon", "9"), 3, "asked for ε=9, ε=1 is left"),
+        (("--epsilon", "9"), 3, "asked for ε = 9, ε = 1 is left"),
         (("--ledger", "nowhere/ledger.db"), 4, "No such file or directory"),
         (("--bar", "x"), 2, "'--bar'"),
         (("--side", "up"), 2, "'above', 'below'"),
@@ -297,7 +308,7 @@ def test_ctrl_c_says_what_became_of_the_budget(shell: Shell, monkeypatch: Any) -
     with monkeypatch.context() as late:
         late.setattr(Above, "answer", interrupt)
         assert shell(*ask) == 130
-        assert "Interrupted; ε=1/2 was charged (entry 1) and stays charged" in shell.err
+        assert "Interrupted; ε = 0.5 was charged (entry 1) and stays charged" in shell.err
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(Ledger, "history", interrupt)
         assert shell("ledger", "list") == 130
@@ -369,9 +380,9 @@ def test_budgets_are_shown_granted_and_allocated(shell: Shell) -> None:
     assert shell("budget", "quota", "ward", "bo", "--epsilon", "1") == 2
     assert "accounting sum or concentrated" in shell.err
     assert shell(*grant) == 0
-    assert "ward may lose ε=3 in all" in shell.out
+    assert "ward may lose ε = 3 in all" in shell.out
     assert shell("budget", "quota", "ward", "bo", "--epsilon", "1") == 0
-    assert "ε=1 of ward is kept for bo" in shell.out
+    assert "ε = 1 of ward is kept for bo" in shell.out
     assert shell("budget", "quota", "ward", "cy", "--epsilon", "3") == 3
     assert shell("budget", "show") == 0
     assert "bo" in shell.out
@@ -539,7 +550,7 @@ def test_the_demo_can_be_walked_again_and_again(shell: Shell, capsys: Any) -> No
     for _ in range(4):  # the fourth walk finds the budget gone, and grants again
         assert cli.main(["demo"]) == 0
     said = capsys.readouterr().out
-    assert "refused: tumours: asked for ε=3" in said
+    assert "refused: tumours: asked for ε = 3" in said
     assert "The chain holds" in said
     folder = shell.folder / "wallflower-demo"
     assert (folder / "report.html").read_text().count("<svg") == 2 * 4  # a strip and a plot for each release
@@ -548,7 +559,7 @@ def test_the_demo_can_be_walked_again_and_again(shell: Shell, capsys: Any) -> No
         assert ledger.verify().entries == 10
     command = said.rstrip().splitlines()[-1].split()
     assert cli.main(command[1:]) == 0
-    assert "Nothing was spent. On tumours" in capsys.readouterr().out
+    assert "Nothing was spent. On patients" in capsys.readouterr().out
 
 
 def test_the_contract_for_outside_checks(shell: Shell, capsys: Any) -> None:

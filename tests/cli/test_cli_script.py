@@ -89,7 +89,7 @@ def test_a_real_interrupt_is_clean() -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
     assert process.returncode == 130
-    assert errors.startswith("wallflower: Interrupted; ε=1/4 was charged (entry 1)")
+    assert errors.startswith("wallflower: Interrupted; ε = 0.25 was charged (entry 1)")
     assert "Traceback" not in errors
 
 

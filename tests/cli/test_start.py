@@ -92,7 +92,7 @@ def test_spreads_are_bought_once_for_all_columns_without_a_scale(capsys: Any) ->
         (released,) = ledger.history("people", event="release")
         assert set(released.details["value"]["scale"]) == {"age", "joined"}
         assert str(ledger.account("people").spent.epsilon) == "2/5"
-    assert text.count(f"# scale: released under ε=2/5, entry {released.charge} of the ledger") == 2
+    assert text.count(f"# scale: released under ε = 0.4, entry {released.charge} of the ledger") == 2
     command = shlex.split(printed.out.strip().splitlines()[-1])
     assert command[command.index("--epsilon") + 1] == "0.6", "what is left"
     assert main([*command[1:], "--dry-run"]) == 0
@@ -166,7 +166,7 @@ def test_bounds_are_bought_with_spreads_and_say_where_they_came_from(capsys: Any
         (released,) = ledger.history("people", event="release")
         assert released.details["value"]["location"]["joined"] == pytest.approx(day["center"], abs=0.2 * day["scale"])
     text = Path("people.toml").read_text()
-    assert f"# bounds, center and scale: released under ε=3/5, entry {released.charge} of the ledger" in text
+    assert f"# bounds, center and scale: released under ε = 0.6, entry {released.charge} of the ledger" in text
     assert main([*asked[:-2], "--location", "--overwrite"]) != 0
     assert "Add an epsilon" in capsys.readouterr().err
 

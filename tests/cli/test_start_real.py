@@ -1,4 +1,4 @@
-"""docs/start.md on real files, as they come: at most four commands, ε = 1 in all, and an answer near the truth."""
+"""docs/accuracy.md on real files, as they come: at most four commands, ε = 1 in all, and an answer near the truth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wallflower.queries.count.exact import count_outliers
 from wallflower.release import Release
 
 WALLFLOWER = Path(sys.executable).with_name("wallflower")
-PAGE = Path(__file__).parents[2] / "docs" / "start.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
 FILES = {
     "adult.csv": "adult/adult.csv.gz",
     "hourly_arr_delay_by_origin_top50.csv.gz": "flight_delays/hourly_arr_delay_by_origin_top50.csv.gz",

@@ -83,7 +83,7 @@ def shell(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Shell:
 )
 def test_lines_of_csv_and_json_are_read(shell: Shell, stdin: str) -> None:
     assert shell.flags("watch", "-", *STREAM, stdin=stdin) == [False, True, True, False]
-    assert "ε=64 was charged to ward for the whole stream" in shell.err
+    assert "ε = 64 was charged to ward for the whole stream" in shell.err
 
 
 def test_files_are_read_by_their_kind(shell: Shell, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_an_exhausted_watch_says_so_once_and_stops(shell: Shell) -> None:
     assert shell.out == before
     assert "nothing was charged" in shell.err
     assert shell.flags("watch", "-", *person, "--renew", stdin=stdin) == flags
-    assert "ε=400 was charged" in shell.err
+    assert "ε = 400 was charged" in shell.err
 
 
 def test_a_state_replays_and_goes_on(shell: Shell) -> None:

@@ -134,7 +134,7 @@ def test_the_data_set_answers_and_pays_once(folder, tmp_path):
         made = people.count(neighbours=4, radius=0.2, epsilon="0.5")
         assert made.facts.n == N
         assert 0 <= made.value <= N
-        assert str(people.budget().left) == "ε=1/2"
+        assert str(people.budget().left) == "ε = 0.5"
         assert people.plan.count(neighbours=4, radius=0.2, epsilon="0.5").useful
         rescaled = people.count(neighbours=4, radius=0.2, epsilon="0.1", mechanism="global", columns=("x",))
         assert rescaled.mechanism == "global"

@@ -68,7 +68,7 @@ def test_the_parts_of_three() -> None:
     assert (THREE.delta, THREE.convert, THREE.accounting) == (Fraction(1, 2000000), Fraction(1, 2000000), "either")
     assert Fraction("0.175749908264") - Fraction(1, 10**9) <= THREE.rho <= Fraction("0.175749908264")
     assert THREE.loss == Loss("3", delta="1e-6")
-    assert str(THREE) == "ε=3, δ=1/1000000, either"
+    assert str(THREE) == "ε = 3, δ = 1e-06, either"
     assert Limit.from_json(THREE.to_json()) == THREE
 
 

@@ -31,7 +31,7 @@ def test_a_new_data_set_has_the_starter_cap_and_says_so(ledger: Ledger) -> None:
     with pytest.raises(BudgetExhausted) as caught:
         ask(ledger, "0.5")
     assert (caught.value.asked, caught.value.left, caught.value.part) == (Loss("0.5"), Loss("0.4"), "epsilon")
-    assert str(caught.value).startswith("icu: asked for ε=1/2, ε=2/5 is left (epsilon is short).")
+    assert str(caught.value).startswith("icu: asked for ε = 0.5, ε = 0.4 is left (epsilon is short).")
 
 
 def test_the_starter_cap_has_no_delta_and_no_other_kind(ledger: Ledger) -> None:

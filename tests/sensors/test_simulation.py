@@ -118,11 +118,11 @@ def test_readings_as_they_were_measured_are_nowhere_in_what_was_sent(made: Any, 
 def test_the_cost_is_stated_exactly(sent: PerturbedReadings) -> None:
     found = judge(sent)
     assert found.loss == sent.loss == wf.Loss("0.2", kind=Kind.METRIC, neighbours=Neighbours.READING)
-    assert str(found.loss) == "ε=1/5"
+    assert str(found.loss) == "ε = 0.2"
     assert 1.999 < sent.furthest.amount <= 2
-    assert "ε=1/5 a reading" in found.guarantee
+    assert "ε = 0.2 a reading" in found.guarantee
     assert "ε = 2 in all" in found.guarantee
-    assert "0.2" not in found.guarantee
+    assert "0.21" not in found.guarantee
     assert "keys that reveal nothing alone" in found.guarantee
     assert "no finite ε" not in found.guarantee
 
@@ -130,10 +130,10 @@ def test_the_cost_is_stated_exactly(sent: PerturbedReadings) -> None:
 def test_it_says_that_it_is_not_the_real_thing(sent: PerturbedReadings) -> None:
     found = judge(sent)
     for told in (str(found), found._repr_html_(), json.dumps(found.to_dict(), ensure_ascii=False)):
-        for words in ("one process", "nothing was charged", "wallflower sensors", "ε=1/5", "20 of 400"):
+        for words in ("one process", "nothing was charged", "wallflower sensors", "ε = 0.2", "20 of 400"):
             assert words in told
-    assert repr(found) == "Judgement(20 outliers of 400 readings, ε=1/5 a reading)"
-    assert repr(sent) == "PerturbedReadings(400 readings of x, y; mode exact, ε=1/5 a reading)"
+    assert repr(found) == "Judgement(20 outliers of 400 readings, ε = 0.2 a reading)"
+    assert repr(sent) == "PerturbedReadings(400 readings of x, y; mode exact, ε = 0.2 a reading)"
     assert set(sent.sizes) == {"analyst", "correction"}
     assert "and 8 more" in str(found)
 

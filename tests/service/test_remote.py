@@ -214,7 +214,7 @@ def test_a_plan_and_a_rehearsal_spend_nothing(shell: Any, service: Served) -> No
     code, out, _ = shell("watch", *WATCH, "--dry-run")
     assert (
         code,
-        "this would cost ε=1 of" in out,
+        "this would cost ε = 1 of" in out,
         "(ε = 0.5 per entry, booked as ε = 1 per " in " ".join(out.split()),
     ) == (0, True, True)
     code, out, _ = shell(*COUNT, "--epsilon", "500", "--dry-run", "--json")
@@ -243,9 +243,9 @@ def test_what_a_service_tells_prints_well_and_shows_as_a_card(ana: Service) -> N
     ward = ana.open("ward")
     quoted, budget = ward.quote(wf.Count(**ASK, loss=Loss("1/2"))), ward.budget()
     assert "affords: " in str(quoted)
-    assert "costs: ε=1/2" in str(quoted)
+    assert "costs: ε = 0.5" in str(quoted)
     assert str(budget).startswith("Account ward")
-    assert "ε=50" in str(budget)
+    assert "ε = 50" in str(budget)
     assert "datasets()" in repr(ana)
     plan = ward.plan.count(**ASK, epsilon="1/2")
     assert "count" in str(plan)

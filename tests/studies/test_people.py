@@ -11,7 +11,7 @@ from wallflower.errors import SourceError
 def test_units_are_promised_and_booked_as_declared() -> None:
     row, person, rows = measure(visits(), runs=2)
     assert (row.records, person.records) == (visits().rows.num_rows, 3000)
-    assert [result.booked for result in (row, person, rows)] == ["ε=1/2", "ε=1/2", "ε=1"]
+    assert [result.booked for result in (row, person, rows)] == ["ε = 0.5", "ε = 0.5", "ε = 1"]
     assert "one record" in row.promise
     assert "patient_no" in person.promise
     assert "at most 2" in rows.promise

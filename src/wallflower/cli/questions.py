@@ -34,7 +34,16 @@ from wallflower.cli.options import (
     way_to_read,
     with_signature,
 )
-from wallflower.cli.show import notice, price_words, require_output, say_cap, show, show_json, sign_of_life
+from wallflower.cli.show import (
+    notice,
+    price_words,
+    require_output,
+    say_cap,
+    show,
+    show_json,
+    sign_of_life,
+    summarise,
+)
 from wallflower.cli.watch import lines as watch_lines
 from wallflower.data.scans import load_into
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
@@ -100,6 +109,12 @@ _ASK = {
         typer.Option("--force", help="run even if the plan predicts mostly noise", rich_help_panel=DATA),
     ],
     "as_json": JsonOption,
+    "details": Annotated[
+        bool,
+        typer.Option(
+            "--details", help="also show the guarantee, the mechanism and every setting", rich_help_panel=OUTPUT
+        ),
+    ],
     "dry_run": Annotated[
         bool,
         typer.Option("--dry-run", help="show cost and expected accuracy; spend nothing", rich_help_panel=OUTPUT),
@@ -114,7 +129,7 @@ _FIT = {
         ),
     ],
 }
-_FLAGS = ("force", "as_json", "dry_run", *watch_lines.FLAGS)
+_FLAGS = ("force", "as_json", "details", "dry_run", *watch_lines.FLAGS)
 _PLAN = {
     "records": Annotated[
         int | None, typer.Option(min=1, help="public number of records, without a source", rich_help_panel=DATA)
@@ -276,9 +291,9 @@ def _rehearse(query: Query[Any, Any], table: Records, ledger: Ledger, analyst: s
     left, after = quoted.left, quoted.left_after
     if as_json:
         words = {"dry_run": True, "kind": query.kind, "dataset": quoted.dataset, "analyst": analyst}
-        words |= {"cost": guarantee_of(quoted).to_json(), "allowed": after is not None, "left": str(left)}
-        words |= {"booked": None if quoted.booked is None else str(quoted.booked), "affords": quoted.affords}
-        show_json(words | {"left_after": None if after is None else str(after), "plan": plan.to_json()})
+        words |= {"cost": guarantee_of(quoted).to_json(), "allowed": after is not None, "left": left.exact_text}
+        words |= {"booked": None if quoted.booked is None else quoted.booked.exact_text, "affords": quoted.affords}
+        show_json(words | {"left_after": None if after is None else after.exact_text, "plan": plan.to_json()})
     else:
         show(plan)
         show(f"Nothing was spent. {price_words(quoted)}")
@@ -333,7 +348,7 @@ def deliver(release: Release[Any], arguments: Mapping[str, Any], ledger: Ledger 
             _report.write(arguments["report"], [release], ledger)
     finally:  # a file that cannot be written does not hold the answer back
         try:
-            _show_release(release, as_json=arguments["as_json"])
+            _show_release(release, as_json=arguments["as_json"], details=arguments.get("details", True))
             sys.stdout.flush()
         except BrokenPipeError:
             raise
@@ -357,9 +372,9 @@ def _write_files(release: Release[Any], arguments: Mapping[str, Any]) -> None:
             release.plot().savefig(file, dpi=200, format=arguments["plot"].suffix[1:].lower())
 
 
-def _show_release(release: Release[Any], *, as_json: bool) -> None:
+def _show_release(release: Release[Any], *, as_json: bool, details: bool) -> None:
     if not as_json:
-        show(release)
+        show(release if details else summarise(release))
         return
     for note in release.notes:
         notice(note)

@@ -28,10 +28,12 @@ from wallflower.query.accuracy import CHECK_FIRST
 from wallflower.release import Release, starter_note
 from wallflower.release.text import as_words, readable, rows_of, symbol
 from wallflower.schema.column import TableWords, names_of
+from wallflower.text import decimal
 from wallflower.theorems import Evidence
 from wallflower.units import basis_noun
 
 _WIDE: Final = 160
+_MAX_ROWS: Final = 20  # of a table; the file of --csv has them all
 _SHADES: Final = {"low noise": "green", "moderate noise": "yellow", "mostly noise": "bold red"}
 
 
@@ -151,6 +153,35 @@ def _(grid: Grid) -> RenderableType:
     return grid
 
 
+def summarise(release: Release[Any]) -> RenderableType:
+    """Render the answer, what it is worth and what it cost, without the small print; a list of rows is a table."""
+    rows = release.rows()
+    table = _rows_grid(rows) if len(rows) > 1 and isinstance(release.value, list) else None
+    answer: RenderableType = Text(release.summary, style="bold green") if table is None else table
+    more = f"--details, or wallflower release show {release.ledger_id}, has the guarantee and every setting"
+    if len(rows) > _MAX_ROWS and table is not None:
+        more = f"{len(rows) - _MAX_ROWS:,} more rows: --csv FILE has them all; {more}"
+    facts = [
+        ("answer", answer),
+        ("reading", Text(release.text)),
+        *_quality_rows(release.quality),
+        *(("note", Text(note, style="yellow")) for note in release.notes),
+        ("cost", Text(release.price)),
+        ("more", Text(more, style="dim")),
+    ]
+    return Group(Text(release.question, style="bold"), _facts(facts))
+
+
+def _rows_grid(rows: Sequence[Mapping[str, Any]]) -> Grid:
+    """Make a table of the first rows of an answer; numbers stand on the right."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    is_number = {name: all(isinstance(row.get(name, 0), int | float) for row in rows) for name in names}
+    grid = _grid(*(f">{as_words(name)}" if is_number[name] else as_words(name) for name in names))
+    for row in rows[:_MAX_ROWS]:
+        grid.add_row(*(readable(row[name]) if name in row else "" for name in names))
+    return grid
+
+
 @render.register
 def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
     promise = release.guarantee
@@ -200,7 +231,7 @@ def _(plan: Plan) -> RenderableType:
     ]
     facts += [("note", Text(note, style="yellow")) for note in plan.notes]
     if plan.smallest_useful_epsilon is not None:
-        facts.append(("useful from", Text(f"{symbol(plan.cost)}={plan.smallest_useful_epsilon}")))
+        facts.append(("useful from", Text(f"{symbol(plan.cost)} = {plan.smallest_useful_epsilon}")))
     if plan.affords is not None:
         facts.append(("affords", Text(f"{plan.affords:,} more queries like this within your budget")))
     return Group(Text(f"What to expect of {plan.query}", style="bold"), _facts(facts), _indent(grid))
@@ -255,12 +286,14 @@ def _spent_text(account: Account) -> str:
 
 def _parts(spent: Spending, account: Account) -> str:
     """What was spent, in what the limit counts."""
-    delta = f", δ={spent.delta}" if spent.delta else ""
+    delta = f", δ = {decimal(spent.delta)}" if spent.delta else ""
     if account.limit.accounting == "sum":
-        return f"ε={spent.epsilon}{delta}"
-    squares = f"ρ={float(spent.rho):.4g} of {float(account.limit.rho):.4g}"
+        return f"ε = {decimal(spent.epsilon)}{delta}"
+    squares = f"ρ = {float(spent.rho):.4g} of {float(account.limit.rho):.4g}"
     return (
-        f"{squares}{delta}" if account.limit.accounting == "concentrated" else f"ε={spent.epsilon} or {squares}{delta}"
+        f"{squares}{delta}"
+        if account.limit.accounting == "concentrated"
+        else f"ε = {decimal(spent.epsilon)} or {squares}{delta}"
     )
 
 
@@ -274,7 +307,7 @@ def _remarks(dataset: str, account: Account) -> Iterator[str]:
     if booking is not None:
         yield booking
     if account.pace is not None:
-        yield f"at most ε={account.pace} a year"
+        yield f"at most ε = {decimal(account.pace)} a year"
     if account.expires is not None:
         yield f"until {account.expires}"
     if account.names:
@@ -284,7 +317,7 @@ def _remarks(dataset: str, account: Account) -> Iterator[str]:
     if account.fence.since is not None:
         yield f"no bound since entry {account.fence.since}, which was output-constrained"
     elif account.fence.allowed:
-        yield f"output-constrained answers up to ε={account.fence.allowed} are allowed"
+        yield f"output-constrained answers up to ε = {decimal(account.fence.allowed)} are allowed"
 
 
 def table_facts(facts: Mapping[str, Any]) -> RenderableType:

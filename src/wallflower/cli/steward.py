@@ -297,7 +297,7 @@ def allow_constrained(
         _confirm_known(book, dataset, yes)
         _confirm("Such answers are not differentially private, and no budget covers them. Allow them?", yes)
         entry = book.allow_constrained(dataset, epsilon, by=by or default_analyst(), reason=why)
-        _say(book, dataset, f"{dataset}: output-constrained answers up to ε={epsilon} (entry {entry.id}).", as_json)
+        _say(book, dataset, f"{dataset}: output-constrained answers up to ε = {epsilon} (entry {entry.id}).", as_json)
 
 
 @ledger.command("list", epilog="Example: wallflower ledger list --dataset people --last 20")

@@ -35,6 +35,7 @@ from wallflower.ledger.rows import (
 from wallflower.machine.heavy import sqlalchemy as sa
 from wallflower.names import account_name
 from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.text import decimal
 from wallflower.units import Naming, Price, Protection
 
 _ROOT_GRID: Final = 10**12
@@ -279,7 +280,7 @@ class Account:
         if short is not None:
             return Obstacle(part=short, text=_SHORT[short], left=left)
         if self.pace is not None and self._yearly().shortage(self.this_year, price) is not None:
-            words = f"at most ε={self.pace} may be spent a year, and this year's part is short"
+            words = f"at most ε = {decimal(self.pace)} may be spent a year, and this year's part is short"
             return Obstacle(part="pace", text=words, left=left)
         if self.quotas and not self._fits_quota(price, left):
             own = any(quota.analyst == analyst for quota in self.quotas)

@@ -73,7 +73,7 @@ class Limit:
     and `order` proves it: order·rho + ln(1 - 1/order) - (ln convert + ln order)/(order - 1) <= ε.
 
     >>> Limit.of("3", delta="1e-6")
-    Limit(ε=3, δ=1/1000000, either)
+    Limit(ε = 3, δ = 1e-06, either)
     """
 
     epsilon: Fraction

@@ -229,11 +229,11 @@ class Release(Generic[A]):
 
     def to_csv(self) -> str:
         """The value as the text of a CSV file: a row for each part of it, with its interval where it has one."""
-        return to_csv(self._rows())
+        return to_csv(self.rows())
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with the rows of `to_csv`."""
-        return to_frame(self._rows())
+        return to_frame(self.rows())
 
     def report(self, path: str | Path) -> Path:
         """Write the release as one HTML page, complete in itself, and return where it is."""
@@ -283,7 +283,8 @@ class Release(Generic[A]):
         number = next(known[name][part] for part in ("outliers", "flagged") if part in known[name])
         return name, int(number)
 
-    def _rows(self) -> list[Row]:
+    def rows(self) -> list[Row]:
+        """The answer as rows of a table: one for each part of the value, with its interval where there is one."""
         intervals = self.extras.get("intervals") or (None if self.interval is None else [self.interval])
         return rows_of_value(self.value, intervals)
 
@@ -381,7 +382,7 @@ def compare(a: Release[Any], b: Release[Any]) -> Comparison:
 
 
 def _loss_json(loss: Loss) -> dict[str, Any]:
-    return {**{name: str(value) for name, value in loss.to_json().items()}, "exact": str(loss)}
+    return {**{name: str(value) for name, value in loss.to_json().items()}, "exact": loss.exact_text}
 
 
 def day_words(release: Release[Any]) -> str:

@@ -133,7 +133,7 @@ class Guarantee:
         return said | {
             "adjacency": str(self.adjacency),
             "text": self.text,
-            "exact": str(self.loss),
+            "exact": self.loss.exact_text,
             "loss": exact,
             **({"theorems": {name: list(labels) for name, labels in self.theorems.items()}} if self.theorems else {}),
             **({"public": list(self.public)} if self.public else {}),

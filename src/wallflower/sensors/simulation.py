@@ -289,7 +289,7 @@ def perturb(
 
     >>> box = {"centre": "20", "scale": "3", "range": "12", "low": "-40", "high": "85"}
     >>> perturb([[21.5], [80.0]], columns={"temperature": box}, threshold="5", epsilon="0.2")
-    PerturbedReadings(2 readings of temperature; mode exact, ε=1/5 a reading)
+    PerturbedReadings(2 readings of temperature; mode exact, ε = 0.2 a reading)
     """
     owner = X25519PrivateKey.generate()
     stated = {
@@ -322,7 +322,7 @@ def judge(sent: PerturbedReadings, *, detector: Callable[[Floats], Any] | Any | 
     >>> simulation = simulate(1000, seed=7)
     >>> sent = perturb(simulation.readings, columns=simulation.columns, threshold="5", epsilon="0.2")
     >>> judge(sent)
-    Judgement(50 outliers of 1,000 readings, ε=1/5 a reading)
+    Judgement(50 outliers of 1,000 readings, ε = 0.2 a reading)
     """
     if detector is not None and not isinstance(sent.parameters.settings, Paper):
         raise ParameterError(

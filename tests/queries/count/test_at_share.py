@@ -72,7 +72,7 @@ def test_radius_and_count_are_told_together(points, tmp_path):
     made = wf.open(points, ledger=tmp_path / "ledger.db").count(neighbours=5, share="5%", epsilon="1")
     radius = made.extras["radius"]
     assert radius in {middle_radius(DEFAULT_RADII, place) for place in range(len(DEFAULT_RADII))}
-    assert str(made.booked) == "ε=1"
+    assert str(made.booked) == "ε = 1"
 
 
 def test_the_drawn_radius_gives_about_the_wanted_share(points):

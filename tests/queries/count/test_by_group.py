@@ -181,7 +181,7 @@ def made(tmp_path):
 
 
 def test_one_price_for_all_groups(made):
-    assert str(made.booked) == "ε=4/5"
+    assert str(made.booked) == "ε = 0.8"
     assert [row["ward"] for row in made.value] == list(WARDS)
     assert len(made.extras["intervals"]) == 3
 

@@ -268,7 +268,7 @@ def test_locations_are_medians_in_the_units_of_the_table(located):
     assert -76 < lowest < -64
     assert -16 < highest < -4
     assert "center = " in made.extras["toml"]
-    assert str(made.booked) == "ε=20"
+    assert str(made.booked) == "ε = 20"
 
 
 def test_a_location_costs_half_of_the_loss_and_needs_more_records(located):

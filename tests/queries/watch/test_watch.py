@@ -470,8 +470,8 @@ def test_a_reading_needs_to_know_how_the_statistic_spreads():
 def test_a_reading_tells_what_staying_costs():
     query, points = asked(loss=Loss("1/10")), stream(np.zeros(5))
     extras = query.reading({"flagged": [1], "decided": 5}, points).extras
-    assert extras["cost_by_observations"]["1"] == "ε=1/10"
-    assert extras["cost_by_observations"]["10"] == "ε=1"
+    assert extras["cost_by_observations"]["1"] == "ε = 0.1"
+    assert extras["cost_by_observations"]["10"] == "ε = 1"
     assert query.loss_of_staying(1000).delta == Fraction(1, 10**6)
     assert 1 < query.loss_of_staying(100).epsilon < 10
     assert 0 < extras["false_positive_rate"] < extras["true_positive_rate"] < 1

@@ -104,7 +104,7 @@ def test_refusals_say_what_to_do(said: Any, keys: Path) -> None:
         (device, 2, "Add --stream NAME and --analyst URL"),
         ((*device, "--parameters", "no.json"), 4, "No such file"),
         ((*device, *stated), 2, "Add --analyst URL"),
-        ((*device, *stated, "--window", 0, *there), 3, "ε=0 is left"),
+        ((*device, *stated, "--window", 0, *there), 3, "ε = 0 is left"),
         ((*device, *stated, *there, "--budget", "5"), 2, "window"),
         ((*device, *stated, "--window", 0, "--analyst", "nowhere", *there[2:]), 2, "https://"),
         ((*other, "--window", 0, *there), 4, "not the keys of a sensor"),
@@ -139,7 +139,7 @@ def test_the_page_needs_nothing_but_itself_and_says_all(keys: Path) -> None:
     assert "http" not in found
     assert "src=" not in found
     assert "<b>" not in found
-    for words in ("Window 1", NO_EXCHANGE, "ε=24", "ε=0.2 between usual readings", f"all {MAX_SHOWN_IDS + 5}"):
+    for words in ("Window 1", NO_EXCHANGE, "ε = 24", "ε = 0.2 between usual readings", f"all {MAX_SHOWN_IDS + 5}"):
         assert words in found
     assert "<strong>1</strong><span>windows in progress</span>" in found
     assert "$" not in found

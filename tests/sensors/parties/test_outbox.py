@@ -152,7 +152,7 @@ def test_a_budget_that_is_used_up_refuses_and_changes_nothing(keys: Path, tmp_pa
     box = opened(keys, tmp_path)
     box.set_limit("5")
     box.add(0, 0, ROWS)
-    with pytest.raises(BudgetExhausted, match=r"sensor-1: asked for ε=4 for 20 readings, ε=1 is left"):
+    with pytest.raises(BudgetExhausted, match=r"sensor-1: asked for ε = 4 for 20 readings, ε = 1 is left"):
         box.add(0, 1, ROWS)
     assert (box.spent, len(box.ids(0))) == (4, 20)
     assert box.add(0, 1, ROWS[:5])

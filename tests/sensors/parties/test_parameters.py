@@ -90,9 +90,9 @@ def test_a_threshold_is_reached_by_what_is_at_least_as_far() -> None:
 
 
 def test_a_reading_costs_its_epsilon_and_nothing_where_none_leaves(keys: Path) -> None:
-    assert str(parameters(keys).loss) == "ε=1/5"
-    assert str(parameters(keys, Direct(threshold=F(20))).loss) == "ε=0"
-    assert str(parameters(keys, Exact(unit=F(1, 10), choice_epsilon=F(1))).loss) == "ε=6/5"
+    assert str(parameters(keys).loss) == "ε = 0.2"
+    assert str(parameters(keys, Direct(threshold=F(20))).loss) == "ε = 0"
+    assert str(parameters(keys, Exact(unit=F(1, 10), choice_epsilon=F(1))).loss) == "ε = 1.2"
 
 
 def test_the_owner_signs_and_everybody_believes(keys: Path) -> None:

@@ -48,7 +48,7 @@ def test_from_signing_in_to_a_grant_and_on(chromium: Browser, trial_service: tup
     expect(ana.page.locator("#plan")).to_contain_text("The budget does not cover this")
     ana.ask()
     expect(ana.page.get_by_role("heading", name="The privacy budget does not cover this")).to_be_visible()
-    expect(ana.page.get_by_role("alert")).to_contain_text("asked for ε=3/4, ε=1/2 is left (epsilon is short)")
+    expect(ana.page.get_by_role("alert")).to_contain_text("asked for ε = 0.75, ε = 0.5 is left (epsilon is short)")
     ana.shot("refusal")
 
     sue.sign_in(offered.steward)

@@ -294,7 +294,7 @@ def test_the_plan_says_how_many_such_questions_are_left(tmp_path: Path) -> None:
             assert text(plan).count('class="chart"') == 1
         refused = analyst.post("/ui/datasets/ward/ask/count", {**COUNT, "epsilon": "2"})
         assert refused.status == 403
-        assert "ward: asked for ε=2, ε=1 is left" in words(refused)
+        assert "ward: asked for ε = 2, ε = 1 is left" in words(refused)
         assert "Nothing was charged" in words(refused)
         assert "neighbours=3" in text(refused)
         assert running.app.state.core.entries(event="charge") == []

@@ -32,6 +32,7 @@ from wallflower.sensors.device import prepare_batch, prepare_commit, recipients
 from wallflower.sensors.parameters import Parameters
 from wallflower.sensors.parties.keys import Identity
 from wallflower.sensors.protocol.frames import BatchId
+from wallflower.text import decimal
 
 _TABLES: Final = """
 CREATE TABLE device (parameters BLOB NOT NULL, sensor INTEGER NOT NULL);
@@ -258,8 +259,8 @@ class Outbox:
         if spent + cost > limit:
             raise BudgetExhausted(
                 self._identity.name,
-                asked=f"ε={cost} for {readings:,} readings",
-                left=f"ε={max(limit - spent, Fraction())}",
+                asked=f"ε = {decimal(cost)} for {readings:,} readings",
+                left=f"ε = {decimal(max(limit - spent, Fraction()))}",
                 remedy="Send fewer readings, or set a larger budget for this sensor (--budget).",
             )
 

@@ -102,7 +102,7 @@ def _sensors(results: Sequence[Mapping[str, Any]]) -> str:
         for name, facts in result["sensors"].items():
             spent[int(name)] = max(spent.get(int(name), Fraction()), Fraction(facts["spent"]))
             readings[int(name)] += facts["readings"]
-    rows = ([f"sensor-{name}", f"{readings[name]:,}", f"ε={_number(str(spent[name]))}"] for name in sorted(spent))
+    rows = ([f"sensor-{name}", f"{readings[name]:,}", f"ε = {_number(str(spent[name]))}"] for name in sorted(spent))
     return _table(("sensor", "readings committed", "spent in its whole life"), rows)
 
 
@@ -130,9 +130,9 @@ def _cost(parameters: Parameters) -> str:
     if not parameters.loss.amount:
         return "none: no perturbed reading leaves a sensor"
     usual, extreme = (loss.amount for loss in reading_losses(parameters))
-    text = f"ε={_number(str(usual))} between usual readings, ε={float(extreme):.4g} between any two in the box"
+    text = f"ε = {_number(str(usual))} between usual readings, ε = {float(extreme):.4g} between any two in the box"
     choice = getattr(parameters.settings, "choice_epsilon", None)
-    return text if choice is None else f"{text}; ε={_number(str(choice))} more for the choice of a threshold"
+    return text if choice is None else f"{text}; ε = {_number(str(choice))} more for the choice of a threshold"
 
 
 def _learns(parameters: Parameters) -> str:

@@ -177,4 +177,4 @@ def problem_headers(document: Mapping[str, Any]) -> dict[str, str]:
 
 def loss_json(loss: Loss) -> dict[str, str]:
     """Return a loss as JSON: exact numbers, and as text."""
-    return {name: str(value) for name, value in loss.to_json().items()} | {"exact": str(loss)}
+    return {name: str(value) for name, value in loss.to_json().items()} | {"exact": loss.exact_text}

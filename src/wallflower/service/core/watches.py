@@ -62,7 +62,7 @@ class WatchView:
     def to_json(self) -> dict[str, Any]:
         names = ("id", "dataset", "kind", "position", "exhausted", "charge")
         table = {name: getattr(self, name) for name in names}
-        return table | {"columns": list(self.columns), "cost": str(self.cost)}
+        return table | {"columns": list(self.columns), "cost": self.cost.exact_text}
 
 
 class Watches:

@@ -112,8 +112,8 @@ def ledger_csv(visit: Visit) -> Response:
             event_text(entry),
             entry.dataset,
             author_of(entry),
-            str(entry.loss) if entry.loss else "",
-            str(entry.booked) if entry.booked else "",
+            entry.loss.exact_text if entry.loss else "",
+            entry.booked.exact_text if entry.booked else "",
             entry.hash,
         )
         for entry in _entries(visit, _filter(visit))
@@ -149,7 +149,7 @@ def releases_csv(visit: Visit) -> Response:
             json.dumps(dict(one.parameters), ensure_ascii=False, default=str),
             one.summary,
             json.dumps(one.value, ensure_ascii=False, default=str),
-            str(one.booked or one.guarantee.loss),
+            (one.booked or one.guarantee.loss).exact_text,
             "" if one.quality is None else one.quality.verdict,
         )
         for one in made

@@ -139,8 +139,8 @@ class Sparse(Detector):
     def __post_init__(self) -> None:
         if self.fineness < 1:
             raise ParameterError(
-                f"cutoff: {self.cutoff} flags at ε={self.epsilon} need more noise than can be tabulated. Lower the "
-                "cutoff, or spend more."
+                f"cutoff: {self.cutoff} flags at ε = {float(self.epsilon):.4g} need more noise than can be tabulated. "
+                "Lower the cutoff, or spend more."
             )
 
     @property
