@@ -22,6 +22,7 @@ from wallflower.errors import PrivacyError, SourceError
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.chain import Entry, Verification
 from wallflower.ledger.limits import Spending
+from wallflower.privacy import Kind
 from wallflower.progress import report_to
 from wallflower.query import Plan, Quality
 from wallflower.query.accuracy import CHECK_FIRST
@@ -155,7 +156,7 @@ def _(grid: Grid) -> RenderableType:
 
 def summarise(release: Release[Any]) -> RenderableType:
     """Render the answer, what it is worth and what it cost, without the small print; a list of rows is a table."""
-    rows = release.rows()
+    rows, promise = release.rows(), release.guarantee
     table = _rows_grid(rows) if len(rows) > 1 and isinstance(release.value, list) else None
     answer: RenderableType = Text(release.summary, style="bold green") if table is None else table
     more = f"--details, or wallflower release show {release.ledger_id}, has the guarantee and every setting"
@@ -166,7 +167,9 @@ def summarise(release: Release[Any]) -> RenderableType:
         ("reading", Text(release.text)),
         *_quality_rows(release.quality),
         *(("note", Text(note, style="yellow")) for note in release.notes),
+        *([("guarantee", Text(promise.text))] if promise.kind is Kind.OUTPUT_CONSTRAINED else []),
         ("cost", Text(release.price)),
+        *([("protects", Text(release.protects))] if release.protects else []),
         ("more", Text(more, style="dim")),
     ]
     return Group(Text(release.question, style="bold"), _facts(facts))
