@@ -38,6 +38,7 @@ from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.detector import Detector
 from wallflower.queries.detector.flags import Flags
 from wallflower.queries.detector.model import Model
+from wallflower.queries.detector.tally import Tally
 from wallflower.queries.explain import Explain
 from wallflower.queries.explain.exact import valid_contexts
 from wallflower.queries.profile import Profile
@@ -186,6 +187,15 @@ STATEMENTS: Final[Mapping[str, Statement]] = {
         says="nobody is named beyond rank K",
         allowed=0.0,
         sentences=(r"beyond rank [\d,]+ nobody is named more than once in 10⁹",),
+    ),
+    "tally": Statement(
+        query="tally",
+        says="by the last period L to H records were flagged",
+        allowed=0.05,
+        sentences=(
+            r"By .* about [\d,]+ of [\d,]+ records were flagged \([\d,]+ to [\d,]+, 95 % confidence",
+            r"^[\d,]+ by [\d.T:-]+$",
+        ),
     ),
     "stands out": Statement(
         query="subspaces",
@@ -506,6 +516,7 @@ def check_groups(here: HardTable, ask: Ask) -> Iterator[Check]:
     leader, sums = found.extras["highest"], {ward: int(flagged[wards == ward].sum()) for ward in truth}
     yield Check(name="most flags", is_true=leader is None or sums[leader["group"]] == max(sums.values()))
     yield _check_names(here, fitted)
+    yield _check_tally(here, fitted, flagged)
 
 
 def _check_names(here: HardTable, fitted: Release[Any]) -> Check:
@@ -518,6 +529,18 @@ def _check_names(here: HardTable, fitted: Release[Any]) -> Check:
     ]  # a tie takes the first rank of those that tie
     furthest = furthest_rank(query.most, query.loss.epsilon)
     return Check(name="names", is_true=all(rank <= furthest for rank in ranks))
+
+
+def _check_tally(here: HardTable, fitted: Release[Any], flagged: Any) -> Check:
+    """The interval of the last total, with a column of the table as if it were a time."""
+    name, table = here.columns[0], here.table()
+    query = Tally(detector=1, time=name, start="-100", every="10", periods=20, loss=Loss.zcdp("1/2"))
+    view = query.take_releases(query.view(table), {1: fitted.to_dict()}.get)
+    reading = query.reading(query.answer(view, system_noise()), Facts.of(view, query.cost()))
+    low, high = reading.extras["last_interval"]
+    times = table.cells(name)
+    truth = int((flagged & (times >= -100) & (times < 100)).sum())
+    return Check(name="tally", is_true=low <= truth <= high)
 
 
 def check_subspaces(here: HardTable, ask: Ask) -> Iterator[Check]:

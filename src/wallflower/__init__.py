@@ -15,6 +15,7 @@ from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.detector import Detector
 from wallflower.queries.detector.flags import Flags
+from wallflower.queries.detector.tally import Tally
 from wallflower.queries.explain import Explain
 from wallflower.queries.explain.detectors import CustomDetector, CustomMarginDetector
 from wallflower.queries.profile import Profile
@@ -62,6 +63,7 @@ __all__ = [
     "Schema",
     "Subspaces",
     "Table",
+    "Tally",
     "Watch",
     "Who",
     "__version__",

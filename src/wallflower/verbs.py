@@ -496,6 +496,37 @@ class Questions:
         """
         raise NotImplementedError
 
+    def tally(
+        self,
+        *,
+        detector: int | ReleaseLike,
+        time: str,
+        periods: int,
+        every: str = "1",
+        start: str | None = None,
+        public_time: bool = False,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        idempotency_key: str | None = None,
+        force: bool = False,
+    ) -> Release[list[dict[str, Any]]]:
+        """How many records has a detector flagged so far, period by period?
+
+        detector     the ledger entry of a release of detector that was given a contamination, or the release
+        time         the column of dates or numbers that says when a record was made
+        periods      number of periods, and of running totals
+        every        length of a period: 1, or with a unit, such as '1 week'
+        start        where the first period begins: a number or a date (default: the column's lower bound)
+        public_time  the schema states `time = true` for the column: times are not protected, and noise is less
+        epsilon      privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta        δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
+        rho          zero-concentrated privacy loss ρ, instead of ε and δ
+        loss         the same as a Loss
+        """
+        raise NotImplementedError
+
 
 class Plans:
     """Each question as a method that says what to expect, and spends nothing."""
@@ -743,4 +774,21 @@ class Plans:
         loss: Loss | None = None,
     ) -> Plan:
         """What to expect of who."""
+        raise NotImplementedError
+
+    def tally(
+        self,
+        *,
+        detector: int | ReleaseLike,
+        time: str,
+        periods: int,
+        every: str = "1",
+        start: str | None = None,
+        public_time: bool = False,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of tally."""
         raise NotImplementedError

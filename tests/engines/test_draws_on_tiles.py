@@ -25,7 +25,7 @@ from wallflower.queries.who import audit as who_audit
 from wallflower.schema import Schema
 
 TILE_RECORDS = 3
-STREAMS = ("watch", "baseline")  # read in the order of time, in memory
+STREAMS = ("watch", "baseline", "tally")  # read with their times, in memory
 IN_MEMORY_ONLY = {  # refused on tiles, before anything is charged
     *("count: smooth", "count: two-sided interval", "count: two-sided interval at ρ"),
     *("count: two-sided interval at δ", "count: at a share, two-sided"),

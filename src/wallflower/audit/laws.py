@@ -283,6 +283,10 @@ class _Alone:
         self.at += 1
         return self.noise.laplace(scale) if self.at == self.place else 0
 
+    def gaussian(self, scale: Fraction) -> int:
+        self.at += 1
+        return self.noise.gaussian(scale) if self.at == self.place else 0
+
 
 def _rest(law: Law) -> float:
     return law.rest if isinstance(law, PartialLaw) else 0.0

@@ -154,7 +154,8 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """Released values along a scale from 1 on, as a line between two others; `marks` are places to be marked."""
+    """Released values along a scale from 1 on, as a line between two others, which `covers` names; `marks` are places
+    to be marked."""
 
     middle: tuple[float, ...]
     low: tuple[float, ...]
@@ -162,11 +163,12 @@ class Band:
     across: str
     up: str
     marks: tuple[int, ...] = ()
+    covers: str = "usual"
 
     def table(self) -> Sheet:
         places = zip(self.middle, self.low, self.high, strict=True)
         rows = tuple((at, *values, "marked" if at in self.marks else "") for at, values in enumerate(places, start=1))
-        headings = (self.across, self.up, "usual from", "to", "marked")
+        headings = (self.across, self.up, f"{self.covers} from", "to", "marked")
         return Sheet(headings, rows) if self.marks else Sheet(headings[:-1], tuple(row[:-1] for row in rows))
 
 

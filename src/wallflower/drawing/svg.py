@@ -72,6 +72,10 @@ def legend(picture: Picture) -> Message:
             parts += [t("Dashed: where it bends.")] if picture.bend is not None else []
             return join(" ", parts)
         case Band():
+            if picture.covers != "usual":
+                return t(
+                    "Line: {measure}. Band: {interval}.", measure=label(picture.up), interval=label(picture.covers)
+                )
             line = t("Line: typical {measure}. Band: one spread to either side.", measure=label(picture.up))
             return join(" ", [line, t("Triangles: flagged.")]) if picture.marks else line
         case Choices():
@@ -234,13 +238,11 @@ def _draw_band(canvas: Canvas, band: Band) -> None:
         )
     for place, ((a, b), y) in enumerate(zip(steps, band.middle, strict=True), start=1):
         if count <= _MAX_SEPARATE_MARKS:
-            said = t(
-                "{across} {place:,}: {value}, typically {interval}",
-                across=label(band.across),
-                place=place,
-                value=cell_text(y),
-                interval=_range_text(band.low[place - 1], band.high[place - 1]),
-            )
+            ends = _range_text(band.low[place - 1], band.high[place - 1])
+            words = {"across": label(band.across), "place": place, "value": cell_text(y), "interval": ends}
+            said = t("{across} {place:,}: {value}, typically {interval}", **words)
+            if band.covers != "usual":
+                said = t("{across} {place:,}: {value} ({interval})", **words)
             canvas.box(a, up.end, b - a, up.start - up.end, "target", said=said)
 
 

@@ -9,6 +9,7 @@ from wallflower.mechanisms.additive import (
     LawName,
     calibrate,
     calibrate_counts,
+    gaussian_for_norm,
     gaussian_scale,
     smooth_additive,
     smooth_beta,
@@ -24,11 +25,15 @@ from wallflower.mechanisms.choice import (
     peel,
     permute_and_flip,
 )
+from wallflower.mechanisms.continual import MAX_PERIODS, MAX_TOTAL, Factorisation
 from wallflower.mechanisms.cube import Cube, calibrate_cube, cube_noise
 
 __all__ = [
+    "MAX_PERIODS",
+    "MAX_TOTAL",
     "Additive",
     "Cube",
+    "Factorisation",
     "LawName",
     "Whole",
     "bounded_range_pays",
@@ -41,6 +46,7 @@ __all__ = [
     "epsilon_of_range",
     "exponential",
     "exponential_level",
+    "gaussian_for_norm",
     "gaussian_scale",
     "peel",
     "permute_and_flip",

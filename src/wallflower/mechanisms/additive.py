@@ -266,11 +266,22 @@ def _calibrate_approximate(sensitivity: int, loss: Loss) -> tuple[LawName, Fract
     return min(laplace, gaussian, key=lambda found: _LAWS[found[0]].deviation(float(found[1])))
 
 
+def gaussian_for_norm(square: int, loss: Loss) -> Additive:
+    """The noise of each of several whole numbers that one change moves by a vector of squared length `square`.  (V)
+
+    >>> gaussian_for_norm(4, Loss.zcdp("1/2")).scale == calibrate(2, Loss.zcdp("1/2"), step=Fraction(1)).scale
+    True
+    """
+    require_positive(loss.amount)
+    return Additive("gaussian", _root_up(Fraction(max(1, square)) / (2 * loss.rho)), Fraction(1))
+
+
 def _calibrate_concentrated(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
     return "gaussian", _root_up(sensitivity**2 / (2 * loss.rho))  # (Z)
 
 
 def _root_up(square: Fraction) -> Fraction:
+    """At least the root, by whole numbers."""
     return Fraction(round_up(Fraction(math.isqrt(math.ceil(square * 4**60)) + 1, 2**60)))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from wallflower.queries.count import Count
 from wallflower.queries.detector import Detector
 from wallflower.queries.detector.flags import Flags
+from wallflower.queries.detector.tally import Tally
 from wallflower.queries.explain import Explain
 from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
@@ -21,6 +22,7 @@ COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (
     Baseline,
     Flags,
     Who,
+    Tally,
 )  # what serves a question, not one of its own
 STREAM_ONLY: Final = ("sensors",)  # answers come from perturbed readings, not from a table
 QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain, Scale, Radius, Profile, Detector)

@@ -1,7 +1,8 @@
-"""Which records are unusual? A detector fitted once under privacy, its model, and counts of flags by group."""
+"""Which records are unusual? A detector fitted once under privacy, its model, and counts of what it flags."""
 
 from wallflower.queries.detector.detector import OWN_RECORDS, Detector
 from wallflower.queries.detector.flags import Flags
 from wallflower.queries.detector.model import Model
+from wallflower.queries.detector.tally import Tally
 
-__all__ = ["OWN_RECORDS", "Detector", "Flags", "Model"]
+__all__ = ["OWN_RECORDS", "Detector", "Flags", "Model", "Tally"]

@@ -39,7 +39,7 @@ from wallflower.neighbours.spreads import (
 from wallflower.noise import Noise, draws
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.detector.grids import Coins, Floats, Ints, lay_grids
-from wallflower.queries.detector.model import THRESHOLDS, Model, floor_of, misses
+from wallflower.queries.detector.model import THRESHOLDS, Model, misses
 from wallflower.queries.detector.tasks import cells_of, numbers_above
 from wallflower.queries.near import SCALE_RELEASE, replace_amount, rescale
 from wallflower.query import (
@@ -421,3 +421,9 @@ def _range_of(column: Column) -> tuple[float, float] | None:
 
 def _step(at: int) -> str:
     return f"{at / (MAP_STEPS - 1):.0%}".replace("%", " %")
+
+
+def floor_of(law: Additive) -> float:
+    """Counts below the noise say nothing: below its deviation over √2, which is the scale of Laplace noise."""
+    scale = float(law.scale)
+    return max(1.0, scale if law.law == "laplace" else scale / math.sqrt(2))

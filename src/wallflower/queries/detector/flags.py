@@ -20,14 +20,13 @@ from typing import Any, ClassVar, Final, Self
 from wallflower.data import Table, TiledTable, load
 from wallflower.data.cells import group_labels
 from wallflower.drawing.picture import Bars, Picture
-from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.errors import LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
-from wallflower.names import account_name
 from wallflower.neighbours.limits import check_loss
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.detector.grids import Ints
-from wallflower.queries.detector.model import Model
+from wallflower.queries.detector.model import Model, require_detector, take_model
 from wallflower.queries.detector.tasks import flags_by
 from wallflower.query import (
     Option,
@@ -118,10 +117,7 @@ class Flags(Query[FlagView, list[Row]]):
         check_loss(self.kind, self.loss)
         if self.loss.kind is not Kind.PURE:
             raise LossMismatch(f"flags is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")
-        if isinstance(self.detector, bool) or not isinstance(self.detector, int) or not 0 < self.detector < 2**31:
-            raise ParameterError(
-                "detector: that is neither a release of detector nor its number in the ledger. Pass one of them."
-            )
+        require_detector(self.detector)
         names = self.by
         if not 1 <= len(names) <= MAX_COLUMNS or len(set(names)) < len(names) or {*names} & {FLAGGED, OTHERS}:
             raise ParameterError(
@@ -154,24 +150,7 @@ class Flags(Query[FlagView, list[Row]]):
 
     def take_releases(self, view: FlagView, find: Callable[[int], Mapping[str, Any] | None]) -> FlagView:
         """The view with its detector; refused by what is public of both."""
-        number = self.detector
-        assert isinstance(number, int)
-        stored = find(number)
-        if stored is None or stored["kind"] != "detector":
-            raise ParameterError(
-                f"detector: entry {number} of the ledger is not a release of detector. Fit one first, and pass what it "
-                "gives."
-            )
-        if len({account_name(name) or name for name in (str(stored["dataset"]), view.table.name)}) > 1:
-            raise ParameterError(
-                f"detector: release {number} is of another data set than {view.table.name}. Pass one of the same."
-            )
-        model = Model.of(stored)
-        model.require_threshold()
-        missing = [name for name in model.columns if name not in view.table.numbers]
-        if missing:
-            raise DataError(f"detector: the table has no column of numbers {missing[0]!r}, which it was fitted to.")
-        return replace(view, model=model)
+        return replace(view, model=take_model(self.detector, find, view.table))
 
     def answer(self, data: FlagView, noise: Noise) -> list[Row]:
         law, rows = self.law, []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,13 +12,13 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from wallflower.data import Points, Table
+from wallflower.data import Points, Table, TiledTable
 from wallflower.data.cells import check_numbers, scale_columns
 from wallflower.data.scans import read_parts
 from wallflower.data.sources.files import view_matrix
-from wallflower.errors import ParameterError
+from wallflower.errors import DataError, ParameterError
 from wallflower.machine.heavy import pyarrow as _pa
-from wallflower.mechanisms import Additive
+from wallflower.names import account_name
 from wallflower.queries.detector.drift import Drift, drift_of
 from wallflower.queries.detector.grids import (
     CELLS,
@@ -271,6 +271,35 @@ class Model:
             raise _model_error()
 
 
+def require_detector(number: object) -> None:
+    """Refuse a number that cannot be an entry of a ledger."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 2**31:
+        raise ParameterError(
+            "detector: that is neither a release of detector nor its number in the ledger. Pass one of them."
+        )
+
+
+def take_model(number: object, find: Callable[[int], Mapping[str, Any] | None], table: Table | TiledTable) -> Model:
+    """The detector of an entry of the ledger, which can flag these records; refused by what is public of both."""
+    assert isinstance(number, int)
+    stored = find(number)
+    if stored is None or stored["kind"] != "detector":
+        raise ParameterError(
+            f"detector: entry {number} of the ledger is not a release of detector. Fit one first, and pass what it "
+            "gives."
+        )
+    if len({account_name(name) or name for name in (str(stored["dataset"]), table.name)}) > 1:
+        raise ParameterError(
+            f"detector: release {number} is of another data set than {table.name}. Pass one of the same."
+        )
+    model = Model.of(stored)
+    model.require_threshold()
+    missing = [name for name in model.columns if name not in table.numbers]
+    if missing:
+        raise DataError(f"detector: the table has no column of numbers {missing[0]!r}, which it was fitted to.")
+    return model
+
+
 def _surprise(counts: Ints, floor: float) -> Floats:
     """Less the fuller a cell is; 0 for the average record."""
     logs = np.log(np.maximum(counts, floor))
@@ -279,12 +308,6 @@ def _surprise(counts: Ints, floor: float) -> Floats:
     base = float(weights @ logs) / total if total else float(logs.mean())
     surprise: Floats = base - logs
     return surprise
-
-
-def floor_of(law: Additive) -> float:
-    """Counts below the noise say nothing: below its deviation over √2, which is the scale of Laplace noise."""
-    scale = float(law.scale)
-    return max(1.0, scale if law.law == "laplace" else scale / math.sqrt(2))
 
 
 def count_above(scores: Floats, thresholds: Floats) -> Ints:

@@ -25,6 +25,7 @@ from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.detector.audit.accounts import ACCOUNTS
 from wallflower.queries.detector.audit.flags import flag_findings
+from wallflower.queries.detector.audit.tally import tally_findings
 from wallflower.queries.detector.detector import Detector, blur, choose_threshold
 from wallflower.queries.detector.exact import exact_scores
 from wallflower.queries.detector.grids import CELLS, Coins, Grid, Ints, count_cells, lay_grids
@@ -291,6 +292,10 @@ def _attack_flags(quick: bool) -> Iterator[Finding]:
     yield from flag_findings()
 
 
+def _attack_tally(quick: bool) -> Iterator[Finding]:
+    yield from tally_findings()
+
+
 ATTACKS: Final[dict[str, Attack]] = {
     "answers": lambda quick: audit_cases(ACCOUNTS.cases),
     "counts": _attack_counts,
@@ -298,4 +303,5 @@ ATTACKS: Final[dict[str, Attack]] = {
     "spreads": _attack_spreads,
     "scores": _attack_scores,
     "flags": _attack_flags,
+    "tally": _attack_tally,
 }

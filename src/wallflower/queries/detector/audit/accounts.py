@@ -12,6 +12,7 @@ import numpy as np
 from wallflower.audit.answers import (
     Accounts,
     Case,
+    DrawRecord,
     LawCheck,
     Part,
     Recorder,
@@ -28,12 +29,13 @@ from wallflower.audit.laws import Law
 from wallflower.data import Points
 from wallflower.privacy import Loss
 from wallflower.queries.detector.audit.flags import LOSS, TABLES, WARDS, query_of, view_of
+from wallflower.queries.detector.audit.tally import MOVED, TALLY_LOSS, UNFLAGGED, tally_of, view_days
 from wallflower.queries.detector.detector import Detector
 from wallflower.queries.detector.grids import CELLS, Coins, lay_grids
 from wallflower.queries.detector.model import Model
 from wallflower.schema import Column, Schema
 
-WITHOUT_DRAWS: Final = frozenset({"columns", "scale", "detector", "by"})
+WITHOUT_DRAWS: Final = frozenset({"columns", "scale", "detector", "by", "time", "every", "start"})
 KEY: Final = 2**128
 FAR_DEVIATIONS: Final = 8
 GRIDS: Final = 20  # the fewest
@@ -311,4 +313,49 @@ FLAGS: Final[tuple[Case, ...]] = (
         laws=(LawCheck(parts=("flagged and others",), draws=(1, 2), least=0.99, seen=_are_more),),
     ),
 )
-ACCOUNTS: Final = Accounts(cases=(*DETECTORS, *FLAGS), without_draws=WITHOUT_DRAWS)
+
+
+def _tally_case(name: str, *, square: int, shares: tuple[float, ...], **more: Any) -> Case:
+    """Three periods, whose factor has 32, 16 and 12 steps in its first column."""
+    rho = TALLY_LOSS.rho
+    drawn = DrawRecord("gaussian", Fraction(math.sqrt(square / (2 * rho))))
+    noise = Part(name="factor times counts", spends=rho, draws=(drawn,) * 3, is_epsilon=False, noisy=(0, 1, 2))
+    return Case(
+        name=name,
+        parts=(noise,),
+        released=lambda totals: totals.hidden,
+        laws=tuple(
+            LawCheck(
+                parts=("factor times counts",),
+                draws=(place,),
+                least=share - 1e-4,
+                most=share + 1e-4,
+                seen=lambda totals, place=place: totals.hidden[place],  # type: ignore[misc]
+            )
+            for place, share in enumerate(shares)
+        ),
+        **more,
+    )
+
+
+# (32, 16, 12) is the first column of the factor, (0, 0, 32) the last: they differ by (32, 16, -20).
+TALLIES: Final[tuple[Case, ...]] = (
+    _tally_case(
+        "running totals",
+        square=1680,
+        shares=(1024 / 1680, 256 / 1680, 400 / 1680),
+        query=tally_of(),
+        tables=MOVED,
+        view=view_days,
+    ),
+    _tally_case(
+        "running totals by public times",
+        square=1424,
+        shares=(1024 / 1424, 256 / 1424, 144 / 1424),
+        query=tally_of(public_time=True),
+        tables=UNFLAGGED,
+        view=view_days,
+        claimed={"public": ("day",)},
+    ),
+)
+ACCOUNTS: Final = Accounts(cases=(*DETECTORS, *FLAGS, *TALLIES), without_draws=WITHOUT_DRAWS)
