@@ -68,8 +68,8 @@ MAX_COLUMNS: Final = 1000
 THRESHOLD_SHARE: Final = Fraction(1, 10)  # part of ε, or of ρ, for a threshold
 SPREADS_SHARE: Final = {  # part of the rest for spreads: Gaussian noise leaves more for them than Laplace noise
     Kind.PURE: Fraction(1, 2),
-    Kind.APPROXIMATE: Fraction(2, 3),
-    Kind.ZCDP: Fraction(2, 3),
+    Kind.APPROXIMATE: Fraction(3, 5),
+    Kind.ZCDP: Fraction(3, 5),
 }
 EPSILONS: Final = ("0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5")
 
