@@ -113,7 +113,14 @@ def measure(table: RepeatedRows, runs: int) -> Iterator[Result]:
             data = wf.open(table.rows, schema=schema, name="people", ledger=book)
             book.grant("people", Loss(runs * MAX_ROWS), by="study", reason="runs of a study")
             releases = [
-                data.count(neighbours=table.neighbours, radius=table.radius, columns=names, epsilon=EPSILON, force=True)
+                data.count(
+                    neighbours=table.neighbours,
+                    radius=table.radius,
+                    columns=names,
+                    interval="two-sided",
+                    epsilon=EPSILON,
+                    force=True,
+                )
                 for _ in range(runs)
             ]
         exact = None

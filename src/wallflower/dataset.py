@@ -10,6 +10,7 @@ people.count(neighbours=5, radius=1.3, epsilon="0.5")
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from wallflower.config import WAYS, resolve_source
 from wallflower.data import Points, Schema, Table, TiledTable
+from wallflower.data.people import count_repeats, repeat_notice
 from wallflower.data.scans import load_into
 from wallflower.engines.engine import Engine
 from wallflower.errors import ParameterError
@@ -209,6 +211,9 @@ def open_dataset(
     told = resolve_source(said, lambda facts: take_schema(facts).name)
     ways: Any = {way: told[way] for way in WAYS if way in told}
     table = _load_records(told["source"], told["schema"], told["dataset"], told["engine"], ways)
+    if isinstance(table, Table):
+        for column, rows in count_repeats(table.arrow, table.schema).items():
+            warnings.warn(repeat_notice(column, rows), stacklevel=2)
     book = told["ledger"] if isinstance(told["ledger"], Ledger) else Ledger.open(told["ledger"])
     return Dataset(table, book, analyst or default_analyst(), source=told["source"])
 

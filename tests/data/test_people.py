@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wallflower as wf
 from wallflower.data import Column, Schema, load
 from wallflower.data.people import most_rows_of_one, roll_up
 from wallflower.data.scans import load_into
@@ -280,3 +281,30 @@ def test_first_and_last_need_an_order_where_the_source_has_none() -> None:
 
 def test_repeats_are_counted_for_the_steward() -> None:
     assert most_rows_of_one(pa.table({"who": ["a", "A ", "b", None, None]}), "who") == 2
+
+
+def test_a_record_is_named_in_any_spelling_of_its_identifier() -> None:
+    table = load(
+        visits([("P1", 1, 0, "x"), ("p1 ", 2, 0, "x"), ("P2", 3, 0, "x")]), schema=schema(rollup={"pulse": "max"})
+    )
+    assert table.row("who", " P2") == table.row("who", "p2") == 1
+    with pytest.raises(DataError, match="exactly one"):
+        table.row("who", "P3")
+
+
+def test_who_opens_a_table_hears_that_an_identifier_repeats(tmp_path: Path) -> None:
+    rows = pa.table({"patient_no": [1, 1, 2, 3], "key": [0.5, 0.5, 1.5, 2.5], "pulse": [1.0, 2.0, 3.0, 4.0]})
+    with pytest.warns(UserWarning, match="patient_no repeats, up to 2 rows") as heard:
+        wf.open(rows, name="visits", ledger=tmp_path / "ledger.db")
+    assert len(heard) == 1
+    assert heard[0].filename == __file__
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "declared", [{"person": Person(id="patient_no", max_rows=1)}, {"protects": Protection(units_per_person=2)}]
+)
+def test_a_declared_unit_is_not_questioned(declared: dict[str, Any], tmp_path: Path) -> None:
+    rows = pa.table({"patient_no": [1, 1, 2, 3], "pulse": [1.0, 2.0, 3.0, 4.0]})
+    schema = Schema(columns=(Column("pulse", low=0, high=9),), **declared)
+    assert wf.open(rows, schema=schema, name="visits", ledger=tmp_path / "ledger.db").name == "visits"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 from sparks import spark
 
 from wallflower.data import Column, Schema, load
 from wallflower.data.people import PersonRows, fold_text, plain_identifiers
 from wallflower.data.scans import load_into
 from wallflower.errors import DataError
+from wallflower.schema import Join
 from wallflower.schema.person import Person
 
 ROLLUP = {"pulse": "max", "weight": "mean", "day": "last", "visits": "count", "ward": "mode"}
@@ -172,14 +173,33 @@ def test_postgresql_gives_the_same_table(postgres: Any) -> None:
 
 @pytest.mark.slow
 def test_spark_gives_the_same_table(tmp_path: Path) -> None:
+    """A frame, a file and a folder that Spark reads, and a table that it is handed."""
     table = table_of(ROWS, pa.string())
     numbers = table_of([(7 + place % 3, cells) for place, (_, cells) in enumerate(ROWS)], pa.int64())
     with spark() as (engine, _):
-        for rows in (table, numbers):
-            frame = SparkSession.getActiveSession().createDataFrame(rows.to_pandas())
-            assert records_of(frame, engine) == records_of(rows)
+        for number, rows in enumerate((table, numbers)):
+            folder = tmp_path / str(number)
+            pq.write_to_dataset(rows, folder, partition_cols=["ward"])
             pq.write_table(rows, tmp_path / "visits.parquet", row_group_size=2)
-            assert records_of(tmp_path / "visits.parquet", engine) == records_of(rows)
+            frame = engine.find(tmp_path / "visits.parquet").frame
+            for source in (frame, tmp_path / "visits.parquet", folder, rows):
+                assert records_of(source, engine) == records_of(rows)
+            rows_of_people = replace(SCHEMA.only(("pulse", "day")), person=Person(id="who", max_rows=1))
+            kept = load_into(frame, engine, schema=rows_of_people)
+            assert kept.n == len(records_of(rows))
+
+
+@pytest.mark.slow
+def test_spark_joins_as_memory_does(tmp_path: Path) -> None:
+    rows = table_of(ROWS, pa.string())
+    (tmp_path / "people.csv").write_text("who,income\nA ,7\nb,8\n")
+    columns = (*(SCHEMA.columns or ()), Column("income", low=0, high=9, missing=1))
+    schema = replace(SCHEMA, columns=columns, join=Join(table=str(tmp_path / "people.csv"), on="who"))
+    pq.write_table(rows, tmp_path / "visits.parquet")
+    with spark() as (engine, _):
+        kept = load_into(tmp_path / "visits.parquet", engine, schema=schema)
+        (incomes,) = zip(*kept.sheet.chunks([kept.columns.index("income")]), strict=True)
+    assert sorted(np.concatenate(incomes)) == sorted(load(rows, schema=schema).cells("income"))
 
 
 # Broken variants: each is a roll-up that somebody might write, and shows people that are not there.

@@ -121,6 +121,14 @@ def test_a_time_that_cannot_be_sorted_is_refused(time: str) -> None:
     assert "soon" not in str(refusal.value)
 
 
+def test_times_that_are_no_cells_are_refused_without_quoting_them() -> None:
+    rows = pa.table({"meter": ["a", "b"], "hour": [["secret"], ["b"]], "load": [1.0, 2.0]})
+    person = Person(id="meter", time="hour", rollup={"load": "mean"})
+    with pytest.raises(DataError) as caught:
+        load(rows, schema=Schema(columns=(Column("load", low=0, high=9),), person=person))
+    assert "secret" not in str(caught.value)
+
+
 def test_what_has_no_entry_is_refused() -> None:
     with pytest.raises(DataError, match="no reading"):
         pivot(readings([("a", 1, 1.0), ("a", 2, 1.0), ("b", 1, 1.0)]), schema(fill=False))

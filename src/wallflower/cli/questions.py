@@ -45,6 +45,8 @@ from wallflower.cli.show import (
     summarise,
 )
 from wallflower.cli.watch import lines as watch_lines
+from wallflower.data import Table
+from wallflower.data.people import count_repeats, repeat_notice
 from wallflower.data.scans import load_into
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
 from wallflower.ledger import Ledger
@@ -282,7 +284,12 @@ def _plan_on(query: Query[Any, Any], table: Records) -> Plan:
 def _load_table(query: Query[Any, Any], arguments: Mapping[str, Any], dataset: str | None) -> Records:
     facts = narrow(facts_of(arguments["schema"], query.wants()), query)
     with sign_of_life("reading the data"):
-        return load_into(arguments["source"], arguments["engine"], schema=facts, name=dataset, **way_to_read(arguments))
+        ways = way_to_read(arguments)
+        table = load_into(arguments["source"], arguments["engine"], schema=facts, name=dataset, **ways)
+    if isinstance(table, Table):
+        for column, rows in count_repeats(table.arrow, table.schema).items():
+            notice(repeat_notice(column, rows))
+    return table
 
 
 def _rehearse(query: Query[Any, Any], table: Records, ledger: Ledger, analyst: str, *, as_json: bool) -> None:

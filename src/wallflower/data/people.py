@@ -12,7 +12,7 @@ import os
 import tempfile
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -31,8 +31,10 @@ from wallflower.machine.heavy import pyarrow_compute as _compute
 from wallflower.machine.heavy import pyarrow_types as _types
 from wallflower.machine.jit import kernel
 from wallflower.schema import Column, Schema, WayToRead
+from wallflower.schema.column import is_identifier_like
 from wallflower.schema.columns import EXACT_BELOW, call_or_refuse, float_array, numbers_of, text_array
 from wallflower.schema.person import LABEL_AGGREGATES, UNBOUNDED_AGGREGATES, Person
+from wallflower.text import Message, t
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -319,6 +321,36 @@ def most_rows_of_one(source: object, column: str, **written: Unpack[WayToRead]) 
     _, wanted = select(Schema(columns=(Column(column, identifier=True),)).but_read(written))
     rows = PersonRows(read(source, wanted).table[column], Person(id=column, max_rows=1))
     return int(rows.sizes.max(initial=0))
+
+
+def count_repeats(table: Any, schema: Schema) -> dict[str, int]:
+    """Return identifiers that several rows of an Arrow table share, with the largest number of rows that share one.
+
+    Identifiers are columns that the schema declares as such, or that are called so. The numbers depend on records: they
+    are for the data steward only. Nothing is returned where the schema says whom the budget protects.
+    """
+    if schema.person is not None or schema.protects is not None:
+        return {}
+    likely = [c.name for c in schema.columns or () if c.kind == "identifier" or is_identifier_like(c.name)]
+    repeats = {}
+    for name in likely:
+        with suppress(DataError):  # numbers that are not whole identify nobody
+            sizes = PersonRows(table[name], Person(id=name, max_rows=1)).sizes
+            repeats[name] = int(sizes.max(initial=0))
+    return {name: rows for name, rows in repeats.items() if rows > 1}
+
+
+def repeat_notice(column: str, rows: int) -> Message:
+    """Return what a data steward is told of an identifier that repeats.
+
+    >>> repeat_notice("patient_no", 20)
+    'patient_no repeats, up to 20 rows: a row is not a person. Declare [person] or accept the unit row.'
+    """
+    return t(
+        "{column} repeats, up to {rows:,} rows: a row is not a person. Declare [person] or accept the unit row.",
+        column=column,
+        rows=rows,
+    )
 
 
 def _person_of(schema: Schema) -> Person:

@@ -20,7 +20,7 @@ from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.machine.heavy import pyarrow_compute as _compute
 from wallflower.machine.heavy import pyarrow_types as _types
 from wallflower.schema import Column, Schema
-from wallflower.schema.columns import float_array, numbers_of, text_array
+from wallflower.schema.columns import call_or_refuse, float_array, numbers_of, text_array
 from wallflower.schema.person import Person
 
 Ints = NDArray[np.int64]
@@ -101,13 +101,10 @@ def _encode_people(identifiers: Any, person: Person) -> tuple[Ints, list[str]]:
 def _encode_times(cells: Any, column: str) -> tuple[Ints, list[str]]:
     """The place of each reading's time, and the times in order as texts; one time may be written in several ways."""
     whole = cells.combine_chunks() if isinstance(cells, _pa.ChunkedArray) else cells
-    texts, moments = whole.cast(_pa.string()), _read_moments(whole)
+    texts = call_or_refuse(lambda: whole.cast(_pa.string()), lambda _: _no_times(column))
+    moments = _read_moments(whole)
     if moments is None or moments.null_count or (_types.is_floating(moments.type) and _has_nan(moments)):
-        raise DataError(
-            f"column {column!r} holds the times of readings: every one needs a number or a date (2001-12-31 23:59), "
-            "all of them with a time zone or none. Correct the data.",
-            column=column,
-        )
+        raise _no_times(column)
     places = numbers_of(_compute.rank(moments, sort_keys="ascending", tiebreaker="dense")).astype(np.int64) - 1
     spelling = _compute.sort_indices(
         _pa.table({"place": places, "text": texts}), sort_keys=[("place", "ascending"), ("text", "ascending")]
@@ -115,6 +112,14 @@ def _encode_times(cells: Any, column: str) -> tuple[Ints, list[str]]:
     spelt = numbers_of(spelling).astype(np.int64)
     _, first = np.unique(places[spelt], return_index=True)
     return places, texts.take(_pa.array(spelt[first])).to_pylist()
+
+
+def _no_times(column: str) -> DataError:
+    return DataError(
+        f"column {column!r} holds the times of readings: every one needs a number or a date (2001-12-31 23:59), "
+        "all of them with a time zone or none. Correct the data.",
+        column=column,
+    )
 
 
 def _read_moments(cells: Any) -> Any:

@@ -103,9 +103,12 @@ def keep(
     """Let an engine keep a table, held to its public schema."""
     facts, wanted = select((schema or Schema()).but_read(written))
     second = None if facts.join is None else SecondTable.read(facts)
-    engine_source = None if facts.person is not None or second is not None else engine.find(source)
+    engine_source = engine.find(source)
+    if engine_source is not None and (facts.person is not None or second is not None):
+        scan, engine_source = _brought_scan(engine_source, wanted), None
+    else:
+        scan = scan_of(source, wanted) if engine_source is None else _engine_scan(engine_source, wanted)
     facts = facts if facts.person is not None and facts.person.rollup is not None else record_schema(facts)
-    scan = scan_of(source, wanted) if engine_source is None else _engine_scan(engine_source, wanted)
     stem = scan.stem and (nearest_name(scan.stem) or scan.stem)
     called = name or facts.name or stem or "unnamed"
     if facts.person is not None and facts.person.time is not None:
@@ -185,6 +188,21 @@ def _engine_scan(found: Source, wanted: Selection) -> Scan:
     if wanted.form.stated_parts:
         require_fitting(Path(found.stem or ""), ".parquet", wanted.form)
     return Scan(tuple(wanted.choose(found.columns)), found.rows, found.stem, iter(()))
+
+
+def _brought_scan(found: Source, wanted: Selection) -> Scan:
+    """A table that an engine reads, brought to this process, which brings the rows of people together."""
+    scan = _engine_scan(found, wanted)
+
+    def type_keys(table: Any) -> Any:
+        return _pa.table({name: _type_key(name, table[name], found, wanted) for name in table.column_names})
+
+    chunks = map(type_keys, found.chunks(scan.columns))
+    return replace(scan, chunks=chunks, ordered=False)
+
+
+def _type_key(name: str, cells: Any, found: Source, wanted: Selection) -> Any:
+    return type_cells(name, cells, name in wanted.texts, wanted.form) if name in found.keys else cells
 
 
 def load_into(

@@ -32,7 +32,7 @@ from wallflower.data.cells import (
     type_of,
 )
 from wallflower.data.joins import SecondTable
-from wallflower.data.people import PersonRows, choose_rows, record_schema, roll_up
+from wallflower.data.people import PersonRows, choose_rows, plain_identifiers, record_schema, roll_up
 from wallflower.data.readings import pivot
 from wallflower.data.sources.files import number_columns, read, select, view_matrix
 from wallflower.data.tiled_table import TiledPoints, TiledTable
@@ -41,7 +41,7 @@ from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.machine.heavy import pyarrow_compute as _compute
 from wallflower.names import name_from_file
 from wallflower.schema import Column, Schema, WayToRead, label_names
-from wallflower.schema.columns import SourceTable, numbers_of, pick
+from wallflower.schema.columns import SourceTable, numbers_of, pick, text_array
 from wallflower.schema.schema import require_rows
 
 __all__ = [
@@ -283,6 +283,8 @@ class Table:
         (facts,) = self.schema.only([name]).columns or ()
         if not facts.identifier:
             raise no_identifier(name)
+        if self.schema.person is not None and name == self.schema.person.id:
+            (wanted,) = plain_identifiers(text_array([wanted]), name).to_pylist()
         rows = _compute.indices_nonzero(_compute.equal(self.arrow[name], wanted))
         if len(rows) != 1:  # decided by named records alone, which nobody protects
             raise DataError(f"record: not exactly one has this {name}. Check what you asked for.", column=name)

@@ -82,6 +82,9 @@ class Source(Protocol):
     def keep(self, words: str, columns: Sequence[str], fit: Fit) -> Sheet:
         """Keep these columns of it, held to a schema."""
 
+    def chunks(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Bring these columns to this process, as Arrow tables."""
+
 
 class Engine(Protocol):
     """Who keeps tables."""

@@ -232,7 +232,7 @@ def _is_layout(text: object) -> bool:
 
 _IDENTIFIERS: Final = re.compile(
     r"(?:^|[\s_.\-])(?:id|ids|nr|no|uid|uuid|guid|pk|key|rowid|rownames|rownumber|serial)[\s_.\-]*$"
-    r"|^(?:index|row|rownames|unnamed:? ?\d*)$"
+    r"|^(?:index|number|row|rownames|unnamed:? ?\d*)$"
     r"|(?:patient|account|customer|client|case|record|person|subject|member|order|invoice|phone|card|file)"
     r"[\s_.\-]*(?:id|no|nr|number|num|key|code)[\s_.\-]*$",
     re.IGNORECASE,

@@ -128,15 +128,19 @@ class SparkSource:
 
     def keep(self, words: str, columns: Sequence[str], fit: Fit) -> SparkSheet:
         """Let the cluster read these columns and hold them to the schema."""
-        chosen = self.frame.select([self.frame[f"`{name.replace('`', '``')}`"] for name in columns])
-
-        def parcels() -> Any:
-            return chosen.mapInArrow(tasks.Fitter(fit), tasks.PARCEL).rdd.map(_parcel)
-
         with progress.steps(words, 1) as step:
-            sheet = SparkSheet.persist(self.engine, _session.run(parcels))
+            sheet = SparkSheet.persist(self.engine, self._parcels(columns, tasks.Fitter(fit)))
             step()
         return sheet
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Bring these columns to this process, as Arrow tables."""
+        for parcel in _fetch(self.engine, self._parcels(columns, tasks.carry)):
+            yield tasks.unpack(parcel)
+
+    def _parcels(self, columns: Sequence[str], task: Callable[[Iterable[Any]], Iterator[Any]]) -> Any:
+        chosen = self.frame.select([self.frame[f"`{name.replace('`', '``')}`"] for name in columns])
+        return _session.run(lambda: chosen.mapInArrow(task, tasks.PARCEL).rdd.map(_parcel))
 
 
 class SparkSheet:
@@ -161,14 +165,9 @@ class SparkSheet:
         return sheet
 
     def chunks(self, columns: Sequence[int]) -> Iterator[Cells]:
-        held = [self._engine.run(lambda _: self._parcels.toLocalIterator(prefetchPartitions=True))]
-        try:
-            while (parcel := _session.run(lambda: next(held[0], None))) is not None:
-                cells = unbundle_cells(parcel.cells)
-                yield [cells[column] for column in columns]
-        finally:
-            with _session.quiet():  # a caller that stops early leaves a connection, which ends here
-                held.clear()
+        for parcel in _fetch(self._engine, self._parcels):
+            cells = unbundle_cells(parcel.cells)
+            yield [cells[column] for column in columns]
 
     def each(self, words: str, columns: Sequence[int], task: ChunkTask, given: Given) -> Iterator[Given]:
         """The task's answer for every parcel."""
@@ -264,6 +263,17 @@ _started: Final[dict[str, SparkEngine]] = {}
 def is_frame(thing: object) -> bool:
     """Whether this is a frame of Spark; asked without importing it."""
     return type(thing).__module__.startswith("pyspark.sql") and hasattr(type(thing), "mapInArrow")
+
+
+def _fetch(engine: SparkEngine, parcels: Any) -> Iterator[tasks.Parcel]:
+    """Bring parcels to this process, a part of the table at a time."""
+    held = [engine.run(lambda _: parcels.toLocalIterator(prefetchPartitions=True))]
+    try:
+        while (parcel := _session.run(lambda: next(held[0], None))) is not None:
+            yield parcel
+    finally:
+        with _session.quiet():  # a caller that stops early leaves a connection, which ends here
+            held.clear()
 
 
 def _parcel(row: Any) -> tasks.Parcel:

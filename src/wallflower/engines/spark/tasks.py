@@ -90,6 +90,26 @@ class Fitter:
         return Parcel(table.num_rows, None, None, bundle_cells(cells))
 
 
+def carry(batches: Iterable[Any]) -> Iterator[Any]:
+    """Pack the records of a part of the table as they are, some at a time."""
+    for table in _chunks(batches):
+        parcel = guard(partial(_pack, table))
+        yield _pa.RecordBatch.from_pylist([parcel._asdict()], _parcel_schema())
+
+
+def _pack(table: Any) -> Parcel:
+    sink = _pa.BufferOutputStream()
+    with _pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return Parcel(table.num_rows, None, None, sink.getvalue().to_pybytes())
+
+
+def unpack(parcel: Parcel) -> Any:
+    """Return the records that `carry` packed, as an Arrow table."""
+    with _pa.ipc.open_stream(parcel.cells) as stream:
+        return stream.read_all()
+
+
 def _chunks(batches: Iterable[Any]) -> Iterator[Any]:
     """Batches as tables of about CHUNK records."""
     held: list[Any] = []

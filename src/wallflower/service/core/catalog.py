@@ -36,7 +36,6 @@ from wallflower.service.core.logs import log_event
 from wallflower.service.core.problems import Refusal, problem_document
 from wallflower.service.core.records import DATASETS, Records
 from wallflower.service.settings import Registration, state_account
-from wallflower.text import Message, t
 from wallflower.units import Protection
 
 State = Literal["ready", "loading", "unreadable"]
@@ -430,19 +429,6 @@ def find_repeats(catalog: Catalog, source: str, schema: Schema | None = None) ->
             if name in declared or is_identifier_like(name):
                 repeats[name] = most_rows_of_one(path, name, **written)
     return {name: rows for name, rows in repeats.items() if rows > 1}
-
-
-def repeat_notice(column: str, rows: int) -> Message:
-    """Return what a data steward is told of an identifier that repeats.
-
-    >>> repeat_notice("patient_no", 20)
-    'patient_no repeats, up to 20 rows: a row is not a person. Declare [person] or accept the unit row.'
-    """
-    return t(
-        "{column} repeats, up to {rows:,} rows: a row is not a person. Declare [person] or accept the unit row.",
-        column=column,
-        rows=rows,
-    )
 
 
 def _column_names(path: Path, form: Schema) -> tuple[str, ...]:

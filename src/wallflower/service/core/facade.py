@@ -18,6 +18,7 @@ from typing import Any, Final
 from anyio import CapacityLimiter
 
 from wallflower.data import Table, TiledTable
+from wallflower.data.people import repeat_notice
 from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Ledger, Quote
 from wallflower.ledger.account import Account
@@ -37,7 +38,7 @@ from wallflower.service.core.access.factors import Factors
 from wallflower.service.core.access.grants import Access
 from wallflower.service.core.access.people import TOKEN_SCOPES, People, Person
 from wallflower.service.core.access.tokens import Caller, Token, Tokens
-from wallflower.service.core.catalog import Catalog, DatasetView, find_repeats, repeat_notice
+from wallflower.service.core.catalog import Catalog, DatasetView, find_repeats
 from wallflower.service.core.jobs import FairQueue
 from wallflower.service.core.logs import log_event, log_failure
 from wallflower.service.core.metrics import LedgerState, Metrics

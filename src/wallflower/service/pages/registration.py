@@ -14,6 +14,7 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wallflower.data.people import repeat_notice
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.rehearsal import TYPES, Draft, Trial, labels_fact
 from wallflower.schema import Person, Schema
@@ -27,7 +28,6 @@ from wallflower.service.core.catalog import (
     find_repeats,
     list_sources,
     rehearse,
-    repeat_notice,
 )
 from wallflower.service.core.problems import problem_document
 from wallflower.service.pages.budgets import PROTECTIONS, read_protection
