@@ -278,3 +278,14 @@ def test_the_page_registers_people_and_shows_what_will_be_booked(
     assert "Spend ε = 1.5 and run" in words(payment)
     budget = visitor.get("/ui/datasets/few")
     assert "a cost of ε = 0.5 per record is booked as ε = 1.5 per person" in words(budget)
+
+
+def test_readings_in_long_format_are_registered_as_a_stream(sue: Caller, folder: Path) -> None:
+    lines = [f"M{meter},{hour},{1 + (meter + hour) % 3}" for hour in range(40) for meter in range(2)]
+    (folder / "readings.csv").write_text("\n".join(["meter,hour,load", *lines]), encoding="utf-8")
+    schema = {"columns": {"load": {"low": 0, "high": 10, "missing": 2}}}
+    person = {"id": "meter", "time": "hour", "rollup": {"load": "mean"}}
+    made = sue.post("/v1/datasets", {"name": "readings", "source": "readings.csv", "schema": schema, "person": person})
+    assert made.status == 201, made.content
+    assert (made.json["budget"]["rows"], made.json["budget"]["unit"]) == ("time", "person")
+    assert [column["name"] for column in made.json["columns"]] == ["hour", "m0", "m1"]

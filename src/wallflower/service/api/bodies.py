@@ -156,6 +156,9 @@ class PersonBody(Body):
     )
     max_rows: int | None = Field(None, description="number of rows that are kept of a person; costs are multiplied")
     order: Text | None = Field(None, description="column that orders a person's rows; default: order of the file")
+    time: Text | None = Field(
+        None, description="rows are readings of a stream: the column of times; `rollup` has one column then"
+    )
     missing_id: Text = Field("own", description="own: a row without identifier is its own person; refuse: an error")
 
 
