@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-COMPILE_TIMEOUT_SECONDS = 60
+COMPILE_TIMEOUT_SECONDS = 600
 
 
 class Mutant(NamedTuple):
@@ -573,6 +573,83 @@ COUNT = [
     ),
 ]
 
+CERTIFICATES = [
+    Mutant(
+        "Certificate.v",
+        "256%:Z * (parts_bound p c - parts_served a) <= U%:Z",
+        "128%:Z * (parts_bound p c - parts_served a) <= U%:Z",
+        "bounds 1/128 apart are accepted",
+    ),
+    Mutant(
+        "Certificate.v",
+        "[forall (j | j \\in A), 0 <= caps a j]",
+        "[forall (j | j \\in A), caps a j <= caps a j]",
+        "the checker accepts caps below 0, which serve isolated records",
+        refuter="Extension.cap_ge0_is_needed",
+    ),
+    Mutant(
+        "Certificate.v",
+        "\\sum_(j | edge i j) flows a i j <= L%:Z * U%:Z",
+        "\\sum_(j | edge i j) flows a i j <= (L%:Z + 1) * U%:Z",
+        "the checker lets suppliers give L + 1",
+    ),
+    Mutant(
+        "Certificate.v",
+        "gains a j + (k%:Z - 1) * caps a j <= \\sum_(i | edge i j) flows a i j",
+        "gains a j + (k%:Z - 2) * caps a j <= \\sum_(i | edge i j) flows a i j",
+        "the checker takes k - 1 neighbours for enough",
+    ),
+    Mutant(
+        "Certificate.v",
+        "[forall (i | i \\in A), 0 <= p i]",
+        "[forall (i | i \\in A), p i <= p i]",
+        "the checker accepts prices below 0, which prove any bound",
+    ),
+    Mutant(
+        "Certificate.v",
+        "\\sum_(i | edge i j) Num.max 0 (c j - p i) <= (k%:Z - 1) * c j)",
+        "\\sum_(i | edge i j) Num.max 0 (c j - p i) <= k%:Z * c j)",
+        "the checker accepts costs that are too high",
+    ),
+    Mutant(
+        "Certificate.v",
+        "  L%:Z * (\\sum_(i in A) p i) + \\sum_(j in A | (k <= degree A e j)%N)",
+        "  (\\sum_(i in A) p i) + \\sum_(j in A | (k <= degree A e j)%N)",
+        "the bound of the prices without the cap",
+    ),
+    Mutant(
+        "Certificate.v",
+        "Definition fits (z : int) := - half <= z < half.",
+        "Definition fits (z : int) := - half <= z <= half.",
+        "the largest whole number of the machine is one less",
+    ),
+    Mutant(
+        "Certificate.v",
+        "((z + half) %% (half + half))%Z - half.",
+        "((z + half) %% half)%Z - half.",
+        "sums wrap around at half of what the machine holds",
+    ),
+    Mutant(
+        "Certificate.v",
+        "(n * B < 2 ^ bits)%N ->",
+        "(n * B <= 2 ^ bits)%N ->",
+        "one number that is as large as the machine's first that does not fit",
+        pinned=("(((n * B) < (2 ^ bits))%N) ->", "(((n * B) <= (2 ^ bits))%N) ->"),
+    ),
+    Mutant(
+        "Certificate.v",
+        "((256%:Z * (n%:Z * U%:Z - W) + U%:Z) %/ (2%:Z * U%:Z))%Z.",
+        "((256%:Z * (n%:Z * U%:Z - W)) %/ (2%:Z * U%:Z))%Z.",
+        "steps rounded down by the program and to the nearest by the theorem",
+    ),
+    Mutant(
+        "Certificate.v",
+        "0 < eps -> 0 < b -> (sensitivity L)%:R / eps <= b ->",
+        "0 < eps -> 0 < b -> (128 * (L + 1))%:R / eps <= b ->",
+        "a certified count with noise for one step less",
+    ),
+]
+
 TRUST = [
     Mutant(
         "Noise.v",
@@ -728,6 +805,7 @@ MUTANTS = [
     *EITHER,
     *NOISE,
     *COUNT,
+    *CERTIFICATES,
     *TRUST,
     *LABELS,
     *STATEMENTS,

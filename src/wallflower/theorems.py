@@ -34,6 +34,7 @@ COVERAGE: Final[Mapping[str, Coverage]] = {
     "(E) of count": Coverage.WHOLE,
     "(C1) of count": Coverage.PART,
     "(C2) of count": Coverage.PART,
+    "(C5) of count": Coverage.WHOLE,
     "(N) of count": Coverage.WHOLE,
     "(X) of count": Coverage.PART,
     "(B1) of count": Coverage.WHOLE,

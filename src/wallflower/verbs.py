@@ -34,6 +34,7 @@ class Questions:
         interval: Literal["noise", "two-sided"] = "noise",
         by: tuple[str, ...] | None = None,
         public_groups: bool = False,
+        certify: bool = False,
         columns: tuple[str, ...] | None = None,
         normalise: bool = True,
         scale: int | ReleaseLike | None = None,
@@ -59,6 +60,8 @@ class Questions:
                        noise, two-sided
         by             count each group of these label columns, one or two, separately; all groups cost as much as one
         public_groups  with by, if the schema marks its columns as public: exact sizes, and about half the noise
+        certify        count from a certificate that is checked in whole numbers, so that the floating-point solver need
+                       not be trusted; at a radius, in memory
         columns        the columns distances are taken over; default: all number columns
         normalise      root-mean-square distance over columns (as in Okada et al. 2015) instead of Euclidean
         scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
@@ -542,6 +545,7 @@ class Plans:
         interval: Literal["noise", "two-sided"] = "noise",
         by: tuple[str, ...] | None = None,
         public_groups: bool = False,
+        certify: bool = False,
         columns: tuple[str, ...] | None = None,
         normalise: bool = True,
         scale: int | ReleaseLike | None = None,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from wallflower import progress
 from wallflower.data import TiledPoints
 from wallflower.mechanisms import Additive, calibrate
-from wallflower.neighbours import extension, pairs
+from wallflower.neighbours import certificate, extension, pairs
 from wallflower.neighbours import tiles as tiling
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -292,14 +292,16 @@ def crowding_sensitivity(neighbours: int) -> int:
     return (neighbours + crowded_neighbours(neighbours) + 2) * STEP.denominator + 4
 
 
-def crowding_steps(tables: Iterable[Records], radius: float, neighbours: int, *, normalise: bool) -> int:
+def crowding_steps(
+    tables: Iterable[Records], radius: float, neighbours: int, *, normalise: bool, certify: bool = False
+) -> int:
     """How many records have at least `neighbours` neighbours but not a quarter more, in steps and without noise: not
     private. Both are counted by the extension, with caps at which a table of equal degrees is never contested.  (X)"""
     total = 0
     with progress.hush():
         for points in tables:
             for wanted, sign in ((crowded_neighbours(neighbours), 1), (neighbours, -1)):
-                total += sign * exact_steps(points, radius, wanted, wanted, normalise=normalise)
+                total += sign * exact_steps(points, radius, wanted, wanted, normalise=normalise, certify=certify)
     return total
 
 
@@ -317,14 +319,22 @@ def noisy_steps(
     noise: Noise,
     *,
     normalise: bool,
+    certify: bool = False,
 ) -> int:
     """The number of outliers with noise, in steps of the grid."""
-    steps = exact_steps(points, radius, neighbours, slack, normalise=normalise)
+    steps = exact_steps(points, radius, neighbours, slack, normalise=normalise, certify=certify)
     return steps + count_noise(slack, loss).draw(noise)  # (N)
 
 
-def exact_steps(points: Records, radius: float, neighbours: int, slack: int, *, normalise: bool) -> int:
-    """The number of outliers by the extension, in steps of the grid and without noise: not private."""
+def exact_steps(
+    points: Records, radius: float, neighbours: int, slack: int, *, normalise: bool, certify: bool = False
+) -> int:
+    """The number of outliers by the extension, in steps of the grid and without noise: not private. With `certify` it
+    follows from an accepted certificate, for records in memory.  (C5)"""
+    if certify:
+        assert isinstance(points, np.ndarray)
+        tree = pairs.index_points(points, radius, normalise=normalise)
+        return certificate.count_steps(tree.n, certificate.serve_parts(tree, neighbours, slack), STEP.denominator)
     if isinstance(points, TiledPoints):
         n, reach = points.n, pairs.squared_reach(radius, points.width, normalise=normalise)
         with points.tile(size=tiling.tile_size(points.width, neighbours)) as tiles:

@@ -22,6 +22,7 @@ from wallflower.drawing.picture import Dot, Picture
 from wallflower.errors import EngineMismatch, ParameterError
 from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
+from wallflower.neighbours.certificate import check_size
 from wallflower.neighbours.limits import (
     check_radius,
     per_column,
@@ -262,6 +263,11 @@ class ExtensionCount(RadiusCount[C], CappedQuery[Records, C]):
         return self.loss
 
     @property
+    def has_certificates(self) -> bool:
+        """Whether what is counted comes from accepted certificates alone.  (C5)"""
+        return False
+
+    @property
     def mechanism_note(self) -> str:
         return t("may overcount where many records have barely enough neighbours")
 
@@ -321,14 +327,22 @@ class ExtensionCount(RadiusCount[C], CappedQuery[Records, C]):
             return None
         radius, normalise = self.search_in(data)
         points = data if isinstance(data, TiledPoints) else data.values
-        return rule.choose(crowding_steps([points], radius, self.neighbours, normalise=normalise), noise)
+        steps = crowding_steps([points], radius, self.neighbours, normalise=normalise, certify=self.has_certificates)
+        return rule.choose(steps, noise)
 
     def count_records(self, data: Records | RelatedPoints, noise: Noise) -> int:
         """Return the noisy count with a degree cap that is fixed.  (P) (E) (C1) (C2) (N)"""
         radius, normalise = self.search_in(data)
         points = data if isinstance(data, TiledPoints) else data.values
         steps = noisy_steps(
-            points, radius, self.neighbours, self.fixed_slack, self.loss_per_number, noise, normalise=normalise
+            points,
+            radius,
+            self.neighbours,
+            self.fixed_slack,
+            self.loss_per_number,
+            noise,
+            normalise=normalise,
+            certify=self.has_certificates,
         )
         return round_to_records(Fraction(steps), data.n)
 
@@ -353,10 +367,17 @@ class OneSidedCount(ExtensionCount[Counted]):
     """
 
     metric: Metric = field(default=EUCLIDEAN)
+    certify: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_metric(self.metric)
+        if self.certify and not self.is_euclidean:
+            raise ParameterError("certify: certificates need euclidean distances. Omit certify, or metric.")
+
+    @property
+    def has_certificates(self) -> bool:
+        return self.certify
 
     @property
     def is_euclidean(self) -> bool:
@@ -376,6 +397,10 @@ class OneSidedCount(ExtensionCount[Counted]):
         return search if self.is_euclidean else relation_effort(self.metric, search, n, dimension)
 
     def view(self, data: Any) -> Records:
+        if self.certify:
+            if isinstance(data, TiledTable):
+                raise EngineMismatch(data.engine, "count with certify", "Omit certify")
+            check_size(data.n)
         if self.is_euclidean:
             return super().view(data)
         if isinstance(data, TiledTable):
@@ -389,6 +414,13 @@ class OneSidedCount(ExtensionCount[Counted]):
 
     def check_columns(self, data: Records) -> tuple[str, ...]:
         return () if self.metric == HAVERSINE else super().check_columns(data)  # degrees have one scale
+
+    def rests_on(self, data: Records) -> tuple[str, ...]:
+        labels = super().rests_on(data)
+        if not self.certify:
+            return labels
+        solver = name_labels("count", "C1 C2 F")  # with accepted certificates, nothing rests on the solver  (C5)
+        return tuple(dict.fromkeys("(C5) of count" if label in solver else label for label in labels))
 
     def answer(self, data: Records, noise: Noise) -> Counted:
         records: Records | RelatedPoints = data
@@ -414,8 +446,13 @@ class OneSidedCount(ExtensionCount[Counted]):
             any_outlier=check_any_outlier(value.value, law) | {"false_alarm": None, "p_value": None},  # (A)
             both_ends_proved=False,
             extras={**chosen.facts, "noise_law": NoiseLaw.of(law).to_json()},
-            notes=(unproved, *describe_cap(chosen, self.neighbours)),
+            notes=(unproved, *describe_cap(chosen, self.neighbours), *self._describe_certificate()),
         )
+
+    def _describe_certificate(self) -> tuple[str, ...]:
+        if not self.certify:
+            return ()
+        return (t("What noise was added to comes from a certificate checked in whole numbers, not from the solver."),)
 
     def describe_interval(self, n: int, dimension: int) -> str:
         crowded = self.capped_noise(n, dimension, self.rule(n, dimension).likely_cap()).half_width(CONFIDENCE)

@@ -107,6 +107,13 @@ class Count(CountQuery[CountView, CountAnswer], CappedQuery[CountView, CountAnsw
         default=False,
         metadata={"help": "with by, if the schema marks its columns as public: exact sizes, and about half the noise"},
     )
+    certify: bool = field(
+        default=False,
+        metadata={
+            "help": "count from a certificate that is checked in whole numbers, so that the floating-point solver "
+            "need not be trusted; at a radius, in memory"
+        },
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

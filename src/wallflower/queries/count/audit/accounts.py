@@ -180,6 +180,47 @@ CASES: Final[tuple[Case, ...]] = (
         laws=(LawCheck(parts=COUNT, least=0.99),),
     ),
     Case(
+        name="extension, certified",
+        query=_count(certify=True),
+        released=lambda answer: [128 * answer.value],
+        tables=ON_STAR,
+        parts=(laplace("count", moves=MOVES, epsilon=1),),
+        laws=(LawCheck(parts=COUNT, least=0.99),),
+    ),
+    Case(
+        name="extension, certified, at ρ",
+        query=_count(CONCENTRATED, certify=True),
+        tables=ON_STAR,
+        parts=(gaussian("count", moves=MOVES, rho="1/2"),),
+        laws=(LawCheck(parts=COUNT, least=0.9),),
+    ),
+    Case(
+        name="extension, certified, at δ",
+        query=_count(WIDE, certify=True),
+        tables=ON_STAR,
+        parts=(gaussian_at_delta("count", moves=MOVES, epsilon="1/4", delta="1/5"),),
+        laws=(LawCheck(parts=COUNT, least=0.9),),
+    ),
+    Case(
+        name="extension, certified, degree cap by the test",
+        query=_count(TESTED, slack=None, neighbours=4, certify=True),
+        tables=ON_STAR,
+        parts=(
+            laplace("crowding", moves=CROWDING_MOVES, epsilon=TESTED.epsilon / 7),
+            laplace("count", moves=4 * 128 + 1, epsilon=6 * TESTED.epsilon / 7),
+        ),
+        laws=(
+            LawCheck(
+                parts=("crowding",),
+                least=0.453,
+                most=0.454,
+                seen=lambda answer: answer.cap.crowding > 0.9,
+                tables=CROWDED,
+            ),
+            LawCheck(parts=COUNT, least=0.99, seen=_value, tables=CROWDED, shifts={0: CROWDED_STEPS}),
+        ),
+    ),
+    Case(
         name="extension, default degree cap",
         query=_count(slack=None, normalise=True),
         tables=ON_STAR,

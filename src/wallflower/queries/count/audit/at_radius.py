@@ -38,7 +38,7 @@ from wallflower.mechanisms import Additive, calibrate, smooth_beta
 from wallflower.neighbours.certificate import certify_exactly
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.limits import global_bound
-from wallflower.neighbours.noisy_count import GAP, STEP
+from wallflower.neighbours.noisy_count import GAP, STEP, exact_steps
 from wallflower.neighbours.pairs import build_tree
 from wallflower.neighbours.radii import Tally
 from wallflower.noise import Noise
@@ -204,6 +204,8 @@ def _extension_bounds() -> Iterator[Finding]:
     yield _solver_off(SMALL_PLUS)
     yield _certificates(0.0)
     yield _certificates(float(STEP), expected=True)
+    yield _certified_steps(0)
+    yield _certified_steps(1, expected=True)
 
 
 def _solver_off(world: World) -> Finding:
@@ -234,6 +236,18 @@ def _certificates(error: float, *, expected: bool = False) -> Finding:
     tables = (np.array(table) for table in SMALL_PLUS.tables())
     name = f"{'broken: a step too high, ' if expected else ''}extension: exact certificates of its value"
     return audit_exact(is_supported, lambda _: True, tables, name=name, expected=expected)
+
+
+def _certified_steps(error: int, *, expected: bool = False) -> Finding:
+    """Whether what a certified count adds noise to is the number by brute force, in steps, on every table of a world
+    where the two are the same: with as much slack as records, everybody with a neighbour is served."""
+
+    def count(values: Floats) -> int:
+        return exact_steps(values, 1.0, 1, len(values), normalise=False, certify=True) + error
+
+    tables = (np.array(table) for table in SMALL_PLUS.tables())
+    name = f"{'broken: a step too many, ' if expected else ''}extension: certified steps"
+    return audit_exact(count, lambda values: 128 * _brute_count(values), tables, name=name, expected=expected)
 
 
 def _steps(count: float) -> int:
