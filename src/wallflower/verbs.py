@@ -384,7 +384,7 @@ class Questions:
         """Which records are unusual?
 
         contamination  share of the records to flag, such as 2% or 0.02; default: scores without flags
-        columns        columns to use; default: all number columns
+        columns        columns to use; default: all columns of numbers and of labels
         spreads        source of the spreads: measured privately, or the schema's scales, which cost nothing: private,
                        schema
         scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself

@@ -188,13 +188,15 @@ def hold_finite(values: Floats) -> Floats:
 
 
 def encode(codes: NDArray[Any], column: Column) -> Floats:
-    """Labels as coordinates whose Euclidean distance is `weight` where they differ.
+    """Labels as coordinates whose Euclidean distance is `weight` where they differ; without a weight, their codes.
 
     Two labels are 0 and the weight on one axis, which is exact. Of more, each has an axis of its own, on which it is
     the largest number whose doubled square, as computers add it up, is not above the squared weight: so records that
     differ in nothing else are within a radius of the weight, and as far apart as float64 can say.
     """
-    weight = 1.0 if column.weight is None else float(column.weight)
+    if column.weight is None:
+        return np.asarray(codes, dtype=np.float64)[:, None]
+    weight = float(column.weight)
     if column.width == 1:
         return np.asarray(codes, dtype=np.float64)[:, None] * weight
     side = weight / math.sqrt(2)
@@ -381,6 +383,22 @@ def measured_names(asked: Iterable[str] | None, columns: Sequence[str], schema: 
             raise DataError(
                 f"column {name!r} holds labels without a weight, and distances are taken over numbers and weighted "
                 f"labels ({list_names(measured) or 'none'}). Leave it out, or state a weight in the schema.",
+                column=name,
+            )
+    return names
+
+
+def coded_names(asked: Iterable[str] | None, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """The columns asked for: numbers and labels; None: all but those called as identifiers are."""
+    coded = (*schema.numbers, *(column.name for column in schema.columns or () if column.kind == "category"))
+    names = pick(
+        _default_columns([name for name in columns if name in coded], schema) if asked is None else asked, columns
+    )
+    for name in names:
+        if name not in coded:
+            raise DataError(
+                f"column {name!r} holds identifiers or times, and a cell is made by numbers and by labels with public "
+                f"categories ({list_names(coded) or 'none'}). Omit it.",
                 column=name,
             )
     return names

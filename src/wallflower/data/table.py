@@ -18,6 +18,7 @@ from wallflower.data.cells import (
     ROWS,
     check_numbers,
     clip_cells,
+    coded_names,
     fit_cells,
     group_cells,
     hold_finite,
@@ -40,8 +41,13 @@ from wallflower.errors import DataError, EngineMismatch
 from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.machine.heavy import pyarrow_compute as _compute
 from wallflower.names import name_from_file
+<<<<<<< HEAD
 from wallflower.schema import Column, Schema, WayToRead, label_names
 from wallflower.schema.columns import SourceTable, numbers_of, pick, text_array
+=======
+from wallflower.schema import Column, Schema, WayToRead
+from wallflower.schema.columns import SourceTable, numbers_of, pick
+>>>>>>> 1feb8392 (detector: columns of labels take part)
 from wallflower.schema.schema import require_rows
 
 __all__ = [
@@ -75,11 +81,6 @@ class Points:
     columns: tuple[str, ...]
     name: str
     schema: Schema
-
-    @property
-    def unused_labels(self) -> tuple[str, ...]:
-        """The columns of labels of the table that are no part of these points."""
-        return ()
 
     def __post_init__(self) -> None:
         if self.values.shape[1:] != (len(self.columns),) or not self.n or not np.isfinite(self.values).all():
@@ -250,6 +251,12 @@ class Table:
             return TablePoints(self, number_names(columns, self.columns, self.schema))
         return TablePoints(self, measured_names(columns, self.columns, self.schema))
 
+    def coded_points(self, columns: Iterable[str] | None = None) -> Points:
+        """The numbers, scaled by the public schema, and the labels as codes: one coordinate for each column."""
+        coded = copy(self)
+        object.__setattr__(coded, "schema", self.schema.coded())
+        return TablePoints(coded, coded_names(columns, self.columns, self.schema))
+
     def rescale(self, scales: Mapping[str, float]) -> Table:
         """The same records by other public scales, column by column; the others keep theirs. Nothing is refused."""
         rescaled = copy(self)
@@ -336,10 +343,6 @@ class TablePoints(Points):
     @property
     def n(self) -> int:
         return self._table.n
-
-    @property
-    def unused_labels(self) -> tuple[str, ...]:
-        return label_names(self._table.schema, self.columns)
 
     def subspace(self, names: Iterable[str]) -> Points:
         return TablePoints(self._table, pick(names, self.columns))

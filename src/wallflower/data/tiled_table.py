@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.data.cells import (
+    coded_names,
     group_cells,
     measured_names,
     no_identifier,
@@ -24,7 +25,7 @@ from wallflower.data.cells import (
 from wallflower.data.people import PersonRows, choose_rows
 from wallflower.engines.engine import Cells, Floats, Given, Sheet, Task, Tiles
 from wallflower.engines.local import LocalSheet
-from wallflower.schema import Column, Schema, label_names
+from wallflower.schema import Column, Schema
 from wallflower.schema.columns import pick, text_array
 
 
@@ -146,6 +147,11 @@ class TiledTable:
             names = number_names(columns, self.columns, self.schema)
         return TiledPoints(table=self, columns=names)
 
+    def coded_points(self, columns: Iterable[str] | None = None) -> TiledPoints:
+        """The numbers, scaled by the public schema, and the labels as codes: one coordinate for each column."""
+        coded = replace(self, schema=self.schema.coded())
+        return TiledPoints(table=coded, columns=coded_names(columns, self.columns, self.schema))
+
     def identifier(self, column: str) -> int:
         """The place of a column of identifiers."""
         (name,) = pick([column], self.columns)
@@ -189,11 +195,6 @@ class TiledPoints:
     @property
     def schema(self) -> Schema:
         return self.table.schema.only(self.columns)
-
-    @property
-    def unused_labels(self) -> tuple[str, ...]:
-        """The columns of labels of the table that are no part of these points."""
-        return label_names(self.table.schema, self.columns)
 
     @property
     def dimension(self) -> int:

@@ -20,7 +20,7 @@ from wallflower.query.contract import Condition, FindRelease, Query, ReleaseInpu
 from wallflower.text import t
 
 Question = type[Query[Any, Any]]
-Names = Literal["numbers", "measured", "labels", "times", "groups", "identifiers", "record", "context", "rows"]
+Names = Literal["numbers", "measured", "coded", "labels", "times", "groups", "identifiers", "record", "context", "rows"]
 Span = Literal["low", "high", "sum", "distance", "square", "radius"]
 
 REQUIRED: Final = inspect.Parameter.empty

@@ -3,6 +3,6 @@
 from wallflower.schema.column import Column
 from wallflower.schema.join import Join
 from wallflower.schema.person import Person
-from wallflower.schema.schema import Schema, WayToRead, label_names, take_schema
+from wallflower.schema.schema import Schema, WayToRead, take_schema
 
-__all__ = ["Column", "Join", "Person", "Schema", "WayToRead", "label_names", "take_schema"]
+__all__ = ["Column", "Join", "Person", "Schema", "WayToRead", "take_schema"]

@@ -135,8 +135,9 @@ class Column(ColumnWords):
 
     @property
     def width(self) -> int:
-        """How many coordinates of a point it is: two labels need one, more of them one each."""
-        return 1 if len(self.labels) < 3 else len(self.labels)
+        """How many coordinates of a point it is: two labels with a weight need one, more of them one each; labels
+        without a weight are one, their code."""
+        return 1 if len(self.labels) < 3 or self.weight is None else len(self.labels)
 
     @property
     def origin(self) -> datetime | None:

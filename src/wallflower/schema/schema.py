@@ -255,6 +255,11 @@ class Schema(TableWords):
         known = self.columns or ()
         return replace(self, columns=tuple(replace(c, scale=scales.get(c.name, c.scale)) for c in known) or None)
 
+    def coded(self) -> Schema:
+        """The same facts without weights: labels are then coordinates by their codes, and no distance is meant."""
+        known = self.columns and tuple(replace(column, weight=None) for column in self.columns)
+        return replace(self, columns=known)
+
     def only(self, names: Sequence[str]) -> Schema:
         """Return the schema of these columns; a roll-up and a join keep those of their columns that are among them.
 
@@ -272,12 +277,6 @@ class Schema(TableWords):
         known = {column.name: column for column in self.columns or ()}
         columns = tuple(known.get(name) or Column(name) for name in names)
         return replace(self, columns=columns, person=person, join=join)
-
-
-def label_names(schema: Schema, others: Sequence[str]) -> tuple[str, ...]:
-    """The columns of labels that are not among these others."""
-    known = schema.columns or ()
-    return tuple(column.name for column in known if column.kind == "category" and column.name not in others)
 
 
 def take_schema(schema: Schema | str | Path | Mapping[str, Any]) -> Schema:

@@ -412,13 +412,84 @@ def test_a_record_that_is_extreme_in_one_column_shows_in_its_largest_contributio
     assert model.largest_contributions(odd)[0] > np.quantile(usual, 0.99)
 
 
-def test_columns_of_labels_are_named_where_they_are_not_looked_at():
-    schema = wf.Schema(columns=(Column("a"), Column("b"), Column("sex", categories=("F", "M"))))
-    table = wf.load(pa.table({"a": [1.0, 2.0, 3.0], "b": [0.0, 1.0, 2.0], "sex": ["F", "M", "F"]}), schema=schema)
-    query = Detector(loss=wf.Loss("1"))
-    assert query.cautions(query.view(table)) == ("Columns of labels are not looked at: sex.",)
-    named = Detector(loss=wf.Loss("1"), columns=("a", "b"))
-    assert named.cautions(named.view(table)) == ()
+WARDS = ("north", "south", "day")
+MANY = tuple(f"d{at}" for at in range(40))
+
+
+def labelled(size: int = 3000, odd: int = 30) -> pa.Table:
+    """Records whose numbers and labels go together, but for the first few, whose labels were exchanged."""
+    draw = np.random.default_rng(11)
+    ward, code = draw.integers(0, 2, size), draw.integers(0, 40, size)
+    pulse = draw.normal(size=size) + 8 * ward
+    ward[:odd] = 1 - ward[:odd]
+    return pa.table({"pulse": pulse, "ward": [WARDS[at] for at in ward], "code": [MANY[at] for at in code]})
+
+
+LABELLED = wf.Schema.of(["pulse", "ward", "code"], categories={"ward": WARDS, "code": MANY})
+
+
+def test_a_label_that_does_not_go_with_the_numbers_is_unusual(tmp_path):
+    table = labelled()
+    people = wf.open(table, schema=LABELLED, name="people", ledger=tmp_path / "ledger.db")
+    release = people.detector(epsilon="0.9")
+    scores = release.decision_function(wf.load(table, schema=LABELLED))
+    assert np.median(scores[:30]) > np.quantile(scores[30:], 0.95)
+    assert release.value["labels"] == ["ward", "code"]
+    assert list(release.value["spreads"]) == ["pulse"]
+    assert "3 of 3 columns" in release.text
+    table.to_pandas().to_csv(tmp_path / "people.csv", index=False)
+    rows = [list(row.values()) for row in table.slice(0, 50).to_pylist()]
+    assert release.decision_function(tmp_path / "people.csv") == pytest.approx(scores)
+    assert release.decision_function(rows).tolist() == scores[:50].tolist()
+    assert release.contributions(rows).sum(axis=1) == pytest.approx(scores[:50])
+
+
+def test_labels_are_scored_by_the_categories_that_the_detector_was_fitted_to(tmp_path):
+    table = labelled(200)
+    view = Detector(loss=wf.Loss("5")).view(wf.load(table, schema=LABELLED))
+    model = Model.of(Detector(loss=wf.Loss("5")).answer(view, system_noise()))
+    again = Model.from_json(json.loads(json.dumps(model.to_json())))
+    assert again.labels == ("ward", "code")
+    other = wf.Schema.of(["pulse", "ward", "code"], categories={"ward": WARDS[::-1], "code": MANY})
+    with pytest.raises(DataError, match="other categories"):
+        again.decision_function(wf.load(table, schema=other))
+    with pytest.raises(DataError, match="3 cells"):
+        again.decision_function([[1.0, "north"]])
+    with pytest.raises(DataError, match="categories") as told:
+        again.decision_function([[1.0, "4711", "d1"]])
+    assert "4711" not in str(told.value)
+
+
+def test_labels_need_no_spread_and_nothing_but_labels_needs_the_schema_alone():
+    alone = wf.load(labelled().select(["ward", "code"]), schema=LABELLED.only(["ward", "code"]))
+    with pytest.raises(DataError, match="spreads='schema'"):
+        Detector(loss=wf.Loss("1")).view(alone)
+    query = Detector(loss=wf.Loss("1"), spreads="schema")
+    view = query.view(alone)
+    value = query.answer(view, system_noise())
+    assert value["spreads"] == {}
+    assert query.plan_on(view).useful
+    few = Detector(loss=wf.Loss("0.04")).split(3000, 12, 9)
+    assert few.columns == 2  # of three columns of numbers, beside nine of labels
+
+
+@pytest.mark.parametrize("size", [2, 16])
+def test_a_label_has_a_row_of_its_own_up_to_sixteen(size):
+    for grid in lay_grids({}, 8, Coins(size), {0: size, 1: size}):
+        for at in (0, 1):
+            assert len(set(grid.side(at, np.arange(float(size))).tolist())) == size
+
+
+def test_more_labels_share_rows_and_others_in_every_grid():
+    """Of 300 labels, 44,850 pairs: none is together in most of 40 grids, and neighbours never are."""
+    together = np.zeros((300, 300), dtype=np.int64)
+    for grid in lay_grids({}, 20, Coins(3), {0: 300, 1: 300}):
+        for at in (0, 1):
+            rows = grid.side(at, np.arange(300.0))
+            together += rows[:, None] == rows[None, :]
+    np.fill_diagonal(together, 0)
+    assert together.max() < 20
+    assert not np.diagonal(together, 1).any()
 
 
 def test_flags_are_a_range_where_the_threshold_may_miss_by_as_many():
@@ -429,7 +500,7 @@ def test_flags_are_a_range_where_the_threshold_may_miss_by_as_many():
     plan = query.plan(n=4454, dimension=9)
     assert f"0 to {134 + off:,} records would be flagged" in plan.reason
     assert plan.grade == "check first"
-    value = {"spreads": {f"x{at}": 1.0 for at in range(9)}}
+    value = {"spreads": {f"x{at}": 1.0 for at in range(9)}, "labels": []}
     reading = query.reading(value, facts)
     assert f"It flags 0 to {134 + off:,} of these" in reading.text
     assert "drawn at random" not in plan.reason  # nothing is drawn where all columns are used

@@ -1,10 +1,10 @@
 """Which records are unusual? A detector, fitted once under privacy, that scores any record afterwards.
 
 A list of the outlying records cannot be private; what tells them apart can. Records are counted in random grids of two
-columns each, whose cells wrap round and are a few spreads wide; the counts are released with noise. A record is unusual
-where the cells it falls into are emptier than those of others. New records, the steward's own and each person's own
-may be scored for ever: that costs nothing more. To publish *which of the fitted records* are flagged is another
-release, which nothing here pays for.
+columns each, whose cells wrap round and are a few spreads wide, or a label; the counts are released with noise. A
+record is unusual where the cells it falls into are emptier than those of others. New records, the steward's own and
+each person's own may be scored for ever: that costs nothing more. To publish *which of the fitted records* are flagged
+is another release, which nothing here pays for.
 
 Released    spreads, grids, noisy counts; a threshold where a share of outliers is wanted
 Guarantee   that of the loss: pure ε-DP (and less than ε²/2 in zCDP), (ε, δ)-DP or ρ-zCDP
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from wallflower.data import Points, TiledPoints, TiledTable, points_of
+from wallflower.data import Points, Table, TiledPoints, TiledTable, points_of
 from wallflower.drawing.picture import Figures, HeatMap, Picture
 from wallflower.errors import DataError, ParameterError
 from wallflower.mechanisms import Additive, calibrate_counts, choose_together, epsilon_of_range
@@ -56,7 +56,6 @@ from wallflower.query import (
 )
 from wallflower.query.accuracy import LOW, Quality, percent, rate_errors, rate_number
 from wallflower.schema import Column
-from wallflower.schema.columns import list_names
 from wallflower.theorems import name_labels
 from wallflower.units import Claim
 
@@ -95,7 +94,7 @@ class Split:
     spreads: Fraction
     counts: Loss
     threshold: Fraction
-    columns: int
+    columns: int  # of numbers
     grids: int
 
     @property
@@ -127,7 +126,7 @@ class Detector(Query[Points | TiledPoints, Value]):
     )
     columns: tuple[str, ...] | None = field(
         default=None,
-        metadata={"help": "columns to use; default: all number columns", "names": "numbers"},
+        metadata={"help": "columns to use; default: all columns of numbers and of labels", "names": "coded"},
     )
     spreads: str = field(
         default="private",
@@ -166,37 +165,40 @@ class Detector(Query[Points | TiledPoints, Value]):
         claim = super(Detector, self).claim(facts)
         if self.loss.kind is not Kind.PURE:
             return claim
-        split = self.split(facts.n, facts.dimension)
+        split = self.split(facts.n, facts.dimension, count_labels(facts))
         rho = (split.spreads**2 + split.threshold**2) / 8 + split.counts.epsilon**2 / (4 * split.grids)  # (Z)
         return replace(claim, rho=rho)
 
     def view(self, data: Any) -> Points | TiledPoints:
-        points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)
+        points = (
+            data.coded_points(self.columns) if isinstance(data, Table | TiledTable) else points_of(data, self.columns)
+        )
+        if points.dimension == count_labels(points) and not self.is_scaled:
+            raise DataError(
+                "a detector spends on the spreads of numbers, and all columns hold labels. Pass spreads='schema', so "
+                "that all of the loss is spent on counts."
+            )
         if points.n < 2 or points.dimension > MAX_COLUMNS:
             raise DataError(
                 f"a detector needs two records or more, and at most {MAX_COLUMNS} columns. Choose among the columns."
             )
         return points
 
-    def cautions(self, data: Points | TiledPoints) -> tuple[str, ...]:
-        """The columns of labels, which a detector does not look at, where nobody has named columns."""
-        left = data.unused_labels
-        return (f"Columns of labels are not looked at: {list_names(left)}.",) if left and self.columns is None else ()
-
     @property
     def is_scaled(self) -> bool:
         """Whether the columns come in spreads already, so that nothing is spent on them."""
         return self.scale is not None or self.spreads == "schema"
 
-    def split(self, n: int, dimension: int) -> Split:
-        """Divide the loss: a tenth for the threshold, of the rest a share for spreads, what is left for counts."""
+    def split(self, n: int, dimension: int, labels: int = 0) -> Split:
+        """Divide the loss: a tenth for the threshold, of the rest a share for spreads, what is left for counts. Of the
+        columns, `labels` hold labels, which need no spread."""
         threshold = self.loss.amount * THRESHOLD_SHARE if self.contamination is not None else Fraction(0)
         rest = self.loss.amount - threshold
         part = Fraction(0) if self.is_scaled else rest * SPREADS_SHARE[self.loss.kind]
         spreads, counts = self._epsilon_of(part), replace_amount(self.loss, rest - part)
         affordable = max(2, pairing_size(n) * spreads // RECORDS_EPSILON_PER_SPREAD)
-        columns = dimension if self.is_scaled else min(dimension, affordable)
-        grids = min(MAX_GRIDS, max(MIN_GRIDS, -(-columns // 2)))
+        columns = dimension - labels if self.is_scaled else min(dimension - labels, affordable)
+        grids = min(MAX_GRIDS, max(MIN_GRIDS, -(-(columns + labels) // 2)))
         return Split(
             spreads=spreads, counts=counts, threshold=self._epsilon_of(threshold), columns=columns, grids=grids
         )
@@ -206,12 +208,14 @@ class Detector(Query[Points | TiledPoints, Value]):
         return epsilon_of_range(part) if self.loss.kind is Kind.ZCDP else part
 
     def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
-        split = self.split(data.n, data.dimension)
+        labels = label_sizes(data)
+        split = self.split(data.n, data.dimension, len(labels))
         key = noise.below(KEY)  # public: columns and grids, and not the pairing (K)
         coins = Coins(key)
-        chosen = sorted(coins.shuffle(range(data.dimension))[: split.columns])
+        numbers = [at for at in range(data.dimension) if at not in labels]
+        chosen = sorted(coins.shuffle(numbers)[: split.columns])
         spreads = self.measure(data, chosen, split, noise)
-        grids = lay_grids(spreads, split.grids, coins)
+        grids = lay_grids(spreads, split.grids, coins, labels)
         model = Model(
             columns=data.columns,
             grids=tuple(grids),
@@ -226,7 +230,8 @@ class Detector(Query[Points | TiledPoints, Value]):
             miss = self.off(data.n, data.dimension) / data.n
             model = replace(model, threshold=threshold, contamination=self.contamination, miss=miss)
         widths = {data.columns[at]: spread for at, spread in spreads.items()}
-        return {"key": f"{key:032x}", "spreads": widths, **model.to_json()}
+        named = [data.columns[at] for at in labels]
+        return {"key": f"{key:032x}", "spreads": widths, "labels": named, **model.to_json()}
 
     def measure(self, data: Points | TiledPoints, chosen: list[int], split: Split, noise: Noise) -> dict[int, float]:
         """The spread of each chosen column: 1 where columns come in spreads, else drawn together, by a secret pairing
@@ -257,7 +262,8 @@ class Detector(Query[Points | TiledPoints, Value]):
         )
 
     def reading(self, value: Value, facts: PublicFacts) -> Reading:
-        split = self.split(facts.n, facts.dimension)
+        labels = tuple(value["labels"])
+        split = self.split(facts.n, facts.dimension, len(labels))
         flags = ""
         if self.contamination is not None:
             wanted, off = round(self.contamination * facts.n), self.off(facts.n, facts.dimension)
@@ -266,12 +272,12 @@ class Detector(Query[Points | TiledPoints, Value]):
         return Reading(
             mechanism="random grids",
             interval=None,
-            text=f"A detector of {split.grids} grids over {split.columns} of {facts.dimension} columns, fitted to "
-            f"{facts.n:,} records.{flags} Scoring records with it costs nothing.",
+            text=f"A detector of {split.grids} grids over {split.columns + len(labels)} of {facts.dimension} columns, "
+            f"fitted to {facts.n:,} records.{flags} Scoring records with it costs nothing.",
             brief=f"a detector of {split.grids} grids",
-            extras={"columns_used": list(value["spreads"]), "grids": split.grids},
+            extras={"columns_used": [*value["spreads"], *labels], "grids": split.grids},
             notes=(OWN_RECORDS,),
-            quality=self._quality(facts.n, facts.dimension),
+            quality=self._quality(facts.n, facts.dimension, len(labels)),
         )
 
     def off(self, n: int, dimension: int) -> int:
@@ -279,12 +285,19 @@ class Detector(Query[Points | TiledPoints, Value]):
         threshold = self.split(n, dimension).threshold
         return n if not threshold else min(n, math.ceil(2 * math.log(THRESHOLDS * 20) / float(threshold)))
 
+    def plan_on(self, data: Points | TiledPoints) -> Plan:
+        return self._plan(data.n, data.dimension, count_labels(data))
+
     def plan(self, *, n: int, dimension: int) -> Plan:
-        split = self.split(n, dimension)
-        useful = self._is_useful(n, dimension)
-        smallest = least_amount(lambda amount: self._at(amount)._is_useful(n, dimension))
-        words = self._words(n, dimension, split)
-        figures = {"columns": split.columns, "grids": split.grids, "noise": self._noise(n, dimension)}
+        return self._plan(n, dimension, 0)
+
+    def _plan(self, n: int, dimension: int, labels: int) -> Plan:
+        split = self.split(n, dimension, labels)
+        shape = (n, dimension, labels)
+        useful = self._is_useful(*shape)
+        smallest = least_amount(lambda amount: self._at(amount)._is_useful(*shape))
+        words = self._words(n, dimension, split, labels)
+        figures = {"columns": split.columns + labels, "grids": split.grids, "noise": self._noise(*shape)}
         return Plan(
             query=self.kind,
             cost=self.cost(),
@@ -295,31 +308,32 @@ class Detector(Query[Points | TiledPoints, Value]):
             useful=useful,
             reason=words,
             smallest_useful_epsilon=smallest,
-            curve=tuple((float(amount), self._at(amount)._noise(n, dimension)) for amount in EPSILONS),
+            curve=tuple((float(amount), self._at(amount)._noise(*shape)) for amount in EPSILONS),
             measure="noise of a cell, as a share of all records",
-            conditions=(*self._unseen(n, dimension), *self._unsteady(n, dimension)),
+            conditions=(*self._unseen(*shape), *self._unsteady(n, dimension)),
         )
 
     @classmethod
     def example(cls) -> Self:
         return cls(loss=Loss("1"), contamination=Fraction(1, 50))
 
-    def _words(self, n: int, dimension: int, split: Split) -> str:
+    def _words(self, n: int, dimension: int, split: Split, labels: int) -> str:
         flags = ""
         if self.contamination is not None:
             wanted, off = round(self.contamination * n), self.off(n, dimension)
             flags = f"; {max(0, wanted - off):,} to {min(n, wanted + off):,} records would be flagged (95 %)"
         if self.is_scaled:
-            noise = self._noise(n, dimension)
+            noise = self._noise(n, dimension, labels)
             return (
                 f"{split.grids} grids over {dimension} columns, noise of a cell {percent(noise)} of the records{flags}"
             )
         affordable = float(n * split.spreads / RECORDS_EPSILON_PER_SPREAD)
-        part = "are looked at" if split.columns == dimension else "can be looked at, drawn at random"
-        some = f"{split.columns} of {dimension} columns {part}{flags}"
+        used = split.columns + labels
+        part = "are looked at" if used == dimension else "can be looked at, drawn at random"
+        some = f"{used} of {dimension} columns {part}{flags}"
         return (
             some
-            if affordable >= min(2, dimension)
+            if affordable >= min(2, dimension - labels)
             else f"records times ε do for {affordable:.2g} columns, and 2 are needed"
         )
 
@@ -327,19 +341,19 @@ class Detector(Query[Points | TiledPoints, Value]):
         """Whether the threshold surely misses by less than the number of flags that is wanted."""
         return self.contamination is None or self.off(n, dimension) < self.contamination * n
 
-    def _noise(self, n: int, dimension: int) -> float:
-        split = self.split(n, dimension)
+    def _noise(self, n: int, dimension: int, labels: int) -> float:
+        split = self.split(n, dimension, labels)
         return min(1.0, split.law.deviation() / n)
 
-    def _is_useful(self, n: int, dimension: int) -> bool:
-        split = self.split(n, dimension)
-        is_wide = self.is_scaled or n * split.spreads >= RECORDS_EPSILON_PER_SPREAD * min(2, dimension)
+    def _is_useful(self, n: int, dimension: int, labels: int) -> bool:
+        split = self.split(n, dimension, labels)
+        is_wide = self.is_scaled or n * split.spreads >= RECORDS_EPSILON_PER_SPREAD * min(2, dimension - labels)
         return is_wide and floor_of(calibrate_counts(2 * MIN_GRIDS, split.counts)) <= n
 
-    def _quality(self, n: int, dimension: int) -> Quality:
+    def _quality(self, n: int, dimension: int, labels: int) -> Quality:
         """By the flags, where there are any, and by the noise of a cell, which scores rest on, otherwise."""
-        split = self.split(n, dimension)
-        conditions = (*self._unseen(n, dimension), *self._unsteady(n, dimension))
+        split = self.split(n, dimension, labels)
+        conditions = (*self._unseen(n, dimension, labels), *self._unsteady(n, dimension))
         if self.contamination is not None:
             return rate_number(
                 self.off(n, dimension),
@@ -349,9 +363,9 @@ class Detector(Query[Points | TiledPoints, Value]):
                 name="the number of flags that is asked for",
                 conditions=conditions,
             )
-        noise = self._noise(n, dimension)
+        noise = self._noise(n, dimension, labels)
         rule = f"the noise of a cell is {percent(noise)} of the records, in each of {split.grids} grids"
-        wrong = noise / LOW[1] * LOW[0] if self._is_useful(n, dimension) else 1.0  # 1 % and 10 % of the records
+        wrong = noise / LOW[1] * LOW[0] if self._is_useful(n, dimension, labels) else 1.0  # 1 % and 10 % of the records
         return rate_errors(wrong, rule, conditions=conditions)
 
     def _unsteady(self, n: int, dimension: int) -> tuple[str, ...]:
@@ -360,16 +374,26 @@ class Detector(Query[Points | TiledPoints, Value]):
             return ()
         return ("The threshold may miss by as many as are asked for: use the scores, not the flags, or spend more.",)
 
-    def _unseen(self, n: int, dimension: int) -> tuple[str, ...]:
+    def _unseen(self, n: int, dimension: int, labels: int) -> tuple[str, ...]:
         """The condition that some columns are not looked at."""
-        split = self.split(n, dimension)
-        if split.columns == dimension:
+        used = self.split(n, dimension, labels).columns + labels
+        if used == dimension:
             return ()
-        some = f"{split.columns} of {dimension} columns are looked at, drawn at random"
+        some = f"{used} of {dimension} columns are looked at, drawn at random"
         return (f"{some}: a record that is unusual in the others only is not seen. Name fewer columns.",)
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=replace_amount(self.loss, Fraction(amount)))
+
+
+def label_sizes(data: Points | TiledPoints) -> dict[int, int]:
+    """The places of the columns of labels, and how many labels each has."""
+    return {at: len(c.labels) for at, c in enumerate(data.schema.columns or ()) if c.categories is not None}
+
+
+def count_labels(facts: PublicFacts) -> int:
+    """How many columns hold labels, by the schema."""
+    return len(label_sizes(facts)) if isinstance(facts, Points | TiledPoints) else 0
 
 
 def blur(counts: Ints, law: Additive, noise: Noise) -> Ints:

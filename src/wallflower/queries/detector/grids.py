@@ -1,12 +1,15 @@
 """Random grids: two columns each, cells that wrap round, so that no bounds and no location are needed.
 
 Everything about a grid is public: its columns, widths and offsets come from a key that was drawn before any record was
-looked at, and from spreads that were released. A cell depends on one record and on these numbers alone.  (C)
+looked at, from spreads that were released, and from the schema, which says how many labels a column has. A label is a
+whole number, its code, and has a row of its own where there are 16 labels or fewer; more of them share rows, others in
+every grid. A cell depends on one record and on these numbers alone.  (C)
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -110,14 +113,30 @@ def _without_repeat(left: list[int], deck: list[int]) -> list[int]:
     return left + deck
 
 
-def lay_grids(spreads: Mapping[int, float], count: int, coins: Coins) -> list[Grid]:
-    """Lay `count` random grids over columns whose spreads are known."""
+def lay_grids(
+    spreads: Mapping[int, float], count: int, coins: Coins, labels: Mapping[int, int] | None = None
+) -> list[Grid]:
+    """Lay `count` random grids over columns whose spreads are known, and columns of that many labels."""
+    sizes = labels or {}
     grids = []
-    for pair in deal(sorted(spreads), count, coins):
-        widths = [NARROWEST * 2.0 ** coins.uniform() * spreads[column] for column in pair]
-        offsets = [SIDE * coins.uniform() for _ in pair]
+    for pair in deal(sorted({*spreads, *sizes}), count, coins):
+        turns = [coins.uniform() for _ in pair]
+        widths = [
+            _label_width(sizes[column], turn) if column in sizes else NARROWEST * 2.0**turn * spreads[column]
+            for column, turn in zip(pair, turns, strict=True)
+        ]
+        shifts = [SIDE * coins.uniform() for _ in pair]
+        offsets = [
+            float(math.floor(shift)) if column in sizes else shift for column, shift in zip(pair, shifts, strict=True)
+        ]
         grids.append(Grid(columns=pair, widths=(widths[0], widths[1]), offsets=(offsets[0], offsets[1])))
     return grids
+
+
+def _label_width(size: int, turn: float) -> float:
+    """The width of a cell in codes: one code, or where there are more labels than rows a part of one, so that codes are
+    scattered over the rows. Codes that follow each other are 1 to 15 rows apart, so they never share one."""
+    return 1.0 if size <= SIDE else 1 / (1 + (SIDE - 2) * turn)
 
 
 def parts_of(values: Floats) -> Iterator[slice]:

@@ -31,6 +31,7 @@ from wallflower.queries.detector.grids import (
     parts_of,
 )
 from wallflower.schema import Schema
+from wallflower.schema.columns import list_names
 
 ARROW_KEY: Final = b"wallflower-detector"
 THRESHOLDS: Final = 2001  # to choose among
@@ -123,14 +124,41 @@ class Model:
     def parts(self, records: object) -> Iterator[Floats]:
         """Records as the fitted ones were read, scaled and clipped, some at a time."""
         if isinstance(records, Table):
-            yield records.rescale(self.scales).points(self.columns).values
+            self.check_labels(records.schema)
+            yield records.rescale(self.scales).coded_points(self.columns).values
         elif isinstance(records, Points):
             yield records.subspace(self.columns).rescale(self.scales).values
         elif isinstance(records, list | tuple | np.ndarray):
-            yield from self._array_parts(view_matrix(records))
+            yield from self._row_parts(records) if self.labels else self._array_parts(view_matrix(records))
         else:
             for cells in read_parts(records, self.schema):
                 yield scale_columns(cells, self.schema)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns of labels."""
+        return tuple(column.name for column in self.schema.columns or () if column.categories is not None)
+
+    def check_labels(self, schema: Schema) -> None:
+        """Refuse a table whose columns have other categories: codes would mean something else."""
+        for column in schema.columns or ():
+            if column.name in self.columns:
+                (fitted,) = self.schema.only([column.name]).columns or ()
+                if fitted.labels != column.labels:
+                    raise DataError(
+                        f"detector: column {column.name!r} has other categories here than in the table that the "
+                        "detector was fitted to. Pass records by the same schema.",
+                        column=column.name,
+                    )
+
+    def _row_parts(self, rows: Any) -> Iterator[Floats]:
+        """Rows that hold labels too, as text."""
+        if any(len(row) != len(self.columns) for row in rows):
+            raise DataError(
+                f"detector: a record has {len(self.columns)} cells, in this order: {list_names(self.columns)}."
+            )
+        cells = {name: _pa.array([row[at] for row in rows]) for at, name in enumerate(self.columns)}
+        yield from self.parts(_pa.table(cells))
 
     def _array_parts(self, values: Floats) -> Iterator[Floats]:
         """Some rows at a time, column by column, so that what is computed on the way stays in the cache."""
@@ -294,9 +322,11 @@ def take_model(number: object, find: Callable[[int], Mapping[str, Any] | None], 
         )
     model = Model.of(stored)
     model.require_threshold()
-    missing = [name for name in model.columns if name not in table.numbers]
+    missing = [name for name in model.columns if name not in table.columns]
     if missing:
-        raise DataError(f"detector: the table has no column of numbers {missing[0]!r}, which it was fitted to.")
+        raise DataError(f"detector: the table has no column {missing[0]!r}, which it was fitted to.")
+    table.coded_points(model.columns)  # or a refusal of its columns
+    model.check_labels(table.schema)
     return model
 
 

@@ -74,7 +74,7 @@ class TallyView:
     def counts(self) -> Ints:
         """How many records of each period are flagged: a record is in one period, or in none.  (R)"""
         assert self.model is not None, "take_releases() comes before any look at records"
-        points = self.table.rescale(self.model.scales).points(self.model.columns)
+        points = self.table.rescale(self.model.scales).coded_points(self.model.columns)
         flagged = self.model.score(points.values) > self.model.require_threshold()
         return count_periods(self.periods, self._numbers()[flagged])
 

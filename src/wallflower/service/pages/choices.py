@@ -37,6 +37,8 @@ def columns_for(parameter: Parameter, schema: Schema) -> tuple[Column, ...]:
             return tuple(column for column in known if column.name in schema.numbers)
         case "measured":
             return tuple(column for column in known if column.name in schema.distance_columns)
+        case "coded":
+            return tuple(column for column in known if column.kind == "category" or column.name in schema.numbers)
         case "groups":
             return tuple(column for column in known if column.labels or column.name in schema.numbers)
         case "labels" | "times" | "identifiers":
@@ -337,4 +339,4 @@ def chosen_columns(question: Question, form: Mapping[str, str]) -> list[str]:
 
 
 def _is_listed(parameter: Parameter) -> bool:
-    return parameter.names in ("numbers", "measured") and parameter.hint == tuple[str, ...]
+    return parameter.names in ("numbers", "measured", "coded") and parameter.hint == tuple[str, ...]

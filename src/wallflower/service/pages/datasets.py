@@ -23,6 +23,7 @@ from wallflower.text import Message, join, label, t
 _NEEDED = {
     "numbers": t("a column of numbers"),
     "measured": t("a column of numbers, or labels with a weight"),
+    "coded": t("a column of numbers or of labels"),
     "labels": t("a column of labels"),
     "times": t("a column of times"),
     "groups": t("a column of labels, or of numbers that can be cut into groups"),
@@ -66,7 +67,7 @@ def _obstacles(core: Core, caller: Caller, shown: DatasetView, question: Questio
         yield t("It needs a table, and this is a stream, whose observations arrive one by one.")
     schema, records = core.public_schema(shown.name), core.catalog.find(shown.name).records
     for blank in list_parameters(question):
-        is_needed = blank.default is REQUIRED or blank.names in ("numbers", "measured")
+        is_needed = blank.default is REQUIRED or blank.names in ("numbers", "measured", "coded")
         if is_needed and blank.names in _NEEDED and not columns_for(blank, schema):
             yield t("It needs {column}, and the schema has none. Ask the data steward.", column=_NEEDED[blank.names])
         if blank.names == "record" and not records and not caller.is_steward:

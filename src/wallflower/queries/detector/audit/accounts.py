@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
@@ -26,7 +27,8 @@ from wallflower.audit.answers import (
     uniform,
 )
 from wallflower.audit.laws import Law
-from wallflower.data import Points
+from wallflower.data import Points, Table
+from wallflower.machine.lazy import load
 from wallflower.privacy import Loss
 from wallflower.queries.detector.audit.flags import LOSS, TABLES, WARDS, query_of, view_of
 from wallflower.queries.detector.audit.tally import MOVED, TALLY_LOSS, UNFLAGGED, tally_of, view_days
@@ -34,6 +36,7 @@ from wallflower.queries.detector.detector import Detector
 from wallflower.queries.detector.grids import CELLS, Coins, lay_grids
 from wallflower.queries.detector.model import Model
 from wallflower.schema import Column, Schema
+from wallflower.schema.columns import text_array
 
 WITHOUT_DRAWS: Final = frozenset({"columns", "scale", "detector", "by", "time", "every", "start"})
 KEY: Final = 2**128
@@ -68,19 +71,23 @@ def _counts_at_rho(rho: Any) -> Part:
     return replace(part, spends=Fraction(rho))
 
 
-def _law_along(query: Detector, data: Any) -> Law:
+def _law_along(tables: tuple[Any, Any]) -> Callable[[Detector, Any], Law]:
     """The law of the counts along the change from one adjacent table to the other: the sum of the noise of all cells
     that move, which is all that Gaussian noise tells of them. Counts and scale are those of the real answer."""
-    numbers = [_count_all(query, query.view(table)) for table in ADJACENT]
-    change = numbers[1] - numbers[0]
-    noise = Recorder()
-    counts = np.array(_read_counts(query.answer(data, noise)))
-    (scale,) = {float(drawn.scale) for drawn in noise.draws if drawn.law == "gaussian"}
-    moved = int(np.abs(change).sum())
-    at, chances = sum_law(scale, moved)
-    far = math.ceil(FAR_DEVIATIONS * scale * math.sqrt(moved))
-    sums = np.clip(int(change @ (counts - numbers[0])) + at, -far, far) + far  # what is beyond counts as the end
-    return dict(enumerate(np.bincount(sums, weights=chances, minlength=2 * far + 1).tolist()))
+
+    def law(query: Detector, data: Any) -> Law:
+        numbers = [_count_all(query, query.view(table)) for table in tables]
+        change = numbers[1] - numbers[0]
+        noise = Recorder()
+        counts = np.array(_read_counts(query.answer(data, noise)))
+        (scale,) = {float(drawn.scale) for drawn in noise.draws if drawn.law == "gaussian"}
+        moved = int(np.abs(change).sum())
+        at, chances = sum_law(scale, moved)
+        far = math.ceil(FAR_DEVIATIONS * scale * math.sqrt(moved))
+        sums = np.clip(int(change @ (counts - numbers[0])) + at, -far, far) + far  # what is beyond counts as the end
+        return dict(enumerate(np.bincount(sums, weights=chances, minlength=2 * far + 1).tolist()))
+
+    return law
 
 
 def _count_all(query: Detector, data: Any) -> Any:
@@ -102,6 +109,13 @@ RANKED: Final = (_points([0, 1, 4, 5, 8, 9, 12, 13]), _points([15, 1, 4, 5, 8, 9
 EQUAL: Final = _points([3.0] * 8)
 
 
+def _labelled(*records: tuple[str, str]) -> Table:
+    """Return records of a ward and of one of 40 codes, more than a grid has rows."""
+    wards, codes = (text_array(cells) for cells in zip(*records, strict=True))
+    facts = Schema(columns=(Column("ward", categories=WARDS), Column("code", categories=CODES)))
+    return Table(arrow=load("pyarrow").table({"ward": wards, "code": codes}), schema=facts, name="made-up")
+
+
 def _three_columns(first: float) -> Points:
     """One record decides whether the second column varies; two of three columns are drawn by the public key."""
     facts = Schema(columns=tuple(Column(name, low=0, high=15, integer=True) for name in "abc"))
@@ -112,6 +126,11 @@ def _three_columns(first: float) -> Points:
 
 EQUAL_COLUMNS: Final = Points.from_array(
     np.full((8, 3), 3.0), columns=("a", "b", "c"), schema=_three_columns(3.0).schema
+)
+CODES: Final = tuple(f"c{at}" for at in range(40))
+LABELS: Final = (
+    _labelled(("A", "c0"), ("A", "c1"), ("B", "c39")),
+    _labelled(("C", "c20"), ("A", "c1"), ("B", "c39")),
 )
 # Two records stand apart, and two are wanted; then a third one stands apart, where nobody was.
 FLAGGED: Final = (_points([0] * 6 + [6] * 2), _points([12] + [0] * 5 + [6] * 2))
@@ -132,9 +151,11 @@ def _score_of_two(value: Any) -> float:
 def _is_public(value: Any) -> bool:
     """Whether the grids follow from the released key and spreads, and the threshold is one of the released tables."""
     model, coins = Model.from_json(value), Coins(int(value["key"], 16))
-    drawn = sorted(coins.shuffle(range(len(model.columns)))[: len(value["spreads"])])
+    numbers = [at for at, name in enumerate(model.columns) if name not in model.labels]
+    drawn = sorted(coins.shuffle(numbers)[: len(value["spreads"])])
     widths = {model.columns.index(name): spread for name, spread in value["spreads"].items()}
-    are_grids = tuple(lay_grids(widths, GRIDS, coins)) == model.grids
+    sizes = {at: len(c.labels) for at, c in enumerate(model.schema.columns or ()) if c.categories is not None}
+    are_grids = tuple(lay_grids(widths, GRIDS, coins, sizes)) == model.grids
     return (
         sorted(widths) == drawn
         and are_grids
@@ -259,9 +280,18 @@ DETECTORS: Final[tuple[Case, ...]] = (
             exponential("threshold", epsilon="8/5", candidates=THRESHOLDS),
         ),
         laws=(
-            LawCheck(parts=("counts",), least=0.99, law=_law_along, tables=ADJACENT),
+            LawCheck(parts=("counts",), least=0.99, law=_law_along(ADJACENT), tables=ADJACENT),
             LawCheck(parts=("threshold",), least=0.5, seen=_is_between, coupled=_read_counts),
         ),
+    ),
+    Case(
+        name="detector of labels at δ",
+        released=_read_counts,
+        query=Detector(loss=Loss("16", delta=DELTA), spreads="schema"),
+        tables=LABELS,
+        is_public=_is_public,
+        parts=(uniform("key", KEY), _counts_at_delta(16)),
+        laws=(LawCheck(parts=("counts",), least=0.99, law=_law_along(LABELS)),),
     ),
     Case(
         name="detector at ρ",
@@ -289,7 +319,7 @@ DETECTORS: Final[tuple[Case, ...]] = (
             bounded_range("threshold", rho="5/9", moves=1, candidates=THRESHOLDS),
         ),
         laws=(
-            LawCheck(parts=("counts",), least=0.99, law=_law_along, tables=ADJACENT),
+            LawCheck(parts=("counts",), least=0.99, law=_law_along(ADJACENT), tables=ADJACENT),
             LawCheck(parts=("threshold",), least=0.5, seen=_is_between, coupled=_read_counts),
         ),
     ),
