@@ -41,13 +41,8 @@ from wallflower.errors import DataError, EngineMismatch
 from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.machine.heavy import pyarrow_compute as _compute
 from wallflower.names import name_from_file
-<<<<<<< HEAD
-from wallflower.schema import Column, Schema, WayToRead, label_names
-from wallflower.schema.columns import SourceTable, numbers_of, pick, text_array
-=======
 from wallflower.schema import Column, Schema, WayToRead
-from wallflower.schema.columns import SourceTable, numbers_of, pick
->>>>>>> 1feb8392 (detector: columns of labels take part)
+from wallflower.schema.columns import SourceTable, numbers_of, pick, text_array
 from wallflower.schema.schema import require_rows
 
 __all__ = [
