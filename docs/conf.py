@@ -66,7 +66,19 @@ SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
     "Queries": tuple(
         f"docs/{kind}"
         for kind in (
-            *("count", "profile", "radius", "scale", "subspaces", "watch", "shift", "tally", "explain", "detector"),
+            *(
+                "count",
+                "profile",
+                "radius",
+                "scale",
+                "subspaces",
+                "watch",
+                "shift",
+                "tally",
+                "explain",
+                "detector",
+                "who",
+            ),
             *("who", "sensors"),
         )
     ),

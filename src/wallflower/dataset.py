@@ -91,7 +91,7 @@ class Planner(Verbs, Plans):
         view = project(query, self._table)
         if self._quote is None:
             return plan_for(query, view)
-        quoted = self._quote(query)
+        quoted, view = self._quote(query), query.take_releases(view, self._find)
         return replace(plan_for(query, view, quoted.protection), affords=quoted.affords)
 
     def _verb(self, question: Question) -> Callable[..., Plan]:

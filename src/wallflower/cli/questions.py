@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -131,6 +132,17 @@ _FIT = {
         ),
     ],
 }
+_LIST = {
+    "list_file": Annotated[
+        Path | None,
+        typer.Option(
+            "--list",
+            metavar="FILE",
+            help="a new file for the list, which only you can read; its names are shown nowhere else",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
+}
 _FLAGS = ("force", "as_json", "details", "dry_run", *watch_lines.FLAGS)
 _PLAN = {
     "records": Annotated[
@@ -222,7 +234,9 @@ def _ask_command(question: Question) -> Any:
     source = option(
         "source", Annotated[str, typer.Argument(metavar="SOURCE", help=words, autocompletion=complete_name)], REQUIRED
     )
-    offered = {**_ASK, **(_FIT if question.is_model else {}), **watch_lines.ask_options(question)}
+    asked = {name: kind for name, kind in _ASK.items() if not (question.is_delivered_once and name == "csv")}
+    more = {**(_FIT if question.is_model else {}), **(_LIST if question.is_delivered_once else {})}
+    offered = {**asked, **more, **watch_lines.ask_options(question)}
     return with_signature(ask, source, *parameters(question), *_common(offered))
 
 
@@ -294,7 +308,7 @@ def _load_table(query: Query[Any, Any], arguments: Mapping[str, Any], dataset: s
 
 def _rehearse(query: Query[Any, Any], table: Records, ledger: Ledger, analyst: str, *, as_json: bool) -> None:
     quoted = quote(query, table, ledger, analyst=analyst)
-    plan = plan_for(query, project(query, table), quoted.protection)
+    plan = plan_for(query, project(query, table, ledger), quoted.protection)
     left, after = quoted.left, quoted.left_after
     if as_json:
         words = {"dry_run": True, "kind": query.kind, "dataset": quoted.dataset, "analyst": analyst}
@@ -349,6 +363,8 @@ def deliver(release: Release[Any], arguments: Mapping[str, Any], ledger: Ledger 
             f"The key {arguments['idempotency_key']!r} was used before: this is the stored answer, "
             "and nothing was charged."
         )
+    if "list_file" in arguments:
+        release = _deliver_list(release, arguments["list_file"])
     try:
         _write_files(release, arguments)
         if arguments["report"] is not None and ledger is not None:
@@ -366,13 +382,30 @@ def deliver(release: Release[Any], arguments: Mapping[str, Any], ledger: Ledger 
             ) from None
 
 
+def _deliver_list(release: Release[Any], place: Path) -> Release[Any]:
+    """Write the list to its file, or find it there under a repeated key; return the release without the list."""
+    if release.is_withheld:
+        release.read_list(place)
+        notice(f"The list of entry {release.ledger_id} is in {place}.")
+        return release
+    if place.exists():  # since it was looked for, or of another list: this one is kept nowhere else
+        place = place.with_name(f"{place.stem}-{release.ledger_id}{place.suffix}")
+    try:
+        notice(f"The list is in {release.write_list(place)}, which only you can read.")
+    except OSError as error:
+        raise SourceError(
+            f"{place}: {error.strerror or 'cannot be written'}. The list was charged and is lost. Ask again."
+        ) from None
+    return release.kept()
+
+
 def _write_files(release: Release[Any], arguments: Mapping[str, Any]) -> None:
     if arguments.get("model") is not None:
         if arguments["model"].suffix.lower() == ".arrow":
             scores.write_arrow(release.model, arguments["model"])
         else:
             write_text(arguments["model"], release.to_json())
-    if arguments["csv"] is not None:
+    if arguments.get("csv") is not None:
         write_text(arguments["csv"], release.to_csv())
     if arguments["plot"] is not None:
         with replacement(arguments["plot"]) as file:
@@ -392,6 +425,18 @@ def require_files(arguments: Mapping[str, Any]) -> None:
     """Refuse, before anything is charged, a file that options name and that cannot be written."""
     for name, endings in (("plot", _PLOTS), ("report", _PAGES), ("csv", _TABLES), ("model", _MODELS)):
         _require_place(arguments.get(name), endings)
+    if "list_file" in arguments and not arguments["dry_run"]:
+        _require_list_place(arguments["list_file"], arguments["idempotency_key"])
+
+
+def _require_list_place(place: Path | None, key: str | None) -> None:
+    """Refuse, before the charge, to ask for a list that has nowhere to go."""
+    if place is None:
+        raise ParameterError("--list: the list goes to a file and nowhere else. Name a new one. Nothing was charged.")
+    if place.exists() and key is None:
+        raise SourceError(f"{place}: exists already. A list goes to a new file. Name another.")
+    if not os.access(place.absolute().parent, os.W_OK):
+        raise SourceError(f"{place}: cannot be written there. Nothing was charged. Name another place.")
 
 
 def _require_place(path: Path | None, endings: tuple[str, ...]) -> None:

@@ -6,27 +6,32 @@ Nothing is charged here and no ledger is opened: scores are made of what was rel
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import quote
 
 import numpy as np
 import typer
 
-from wallflower.cli.options import OUTPUT, SOURCE, JsonOption
+from wallflower.cli.options import OUTPUT, SOURCE, JsonOption, SchemaOption, facts_of
 from wallflower.cli.show import notice, show, show_json
+from wallflower.data import Column, load
 from wallflower.errors import ParameterError, SourceError
-from wallflower.machine.files import replacement
+from wallflower.machine.files import replacement, write_private
 from wallflower.machine.heavy import pyarrow as _pa
 from wallflower.machine.heavy import pyarrow_parquet as _parquet
 from wallflower.machine.lazy import Lazy
 from wallflower.queries.detector import OWN_RECORDS
 from wallflower.queries.detector.grids import Floats
 from wallflower.queries.detector.model import Model
+from wallflower.queries.who.letters import Letter, write_letters
 
 if TYPE_CHECKING:
     import wallflower.report.scores as _scores
@@ -35,6 +40,7 @@ else:
 
 LARGEST: Final = 1 << 26  # bytes of a detector
 PLOTS: Final = (".png", ".svg", ".pdf")
+MAX_NAME_LETTERS: Final = 200  # of a file in a folder of letters
 
 PLOT: Final = "draw it: .png, .svg or .pdf"
 
@@ -43,13 +49,16 @@ ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="what `dete
 
 
 def add(group: typer.Typer) -> None:
-    """`score`, `drift`, `why` and `map` beside `fit`."""
+    """`score`, `drift`, `why`, `map` and `letters` beside `fit`."""
     group.command("score", epilog="Example: wallflower detector score people.json new.csv --csv")(score)
     group.command("drift", epilog="Example: wallflower detector drift people.json monday.csv tuesday.csv")(drift)
     group.command("why", epilog="Example: wallflower detector why people.json new.csv --row 2 --plot why.png")(why)
     group.command("map", epilog="Example: wallflower detector map people.json --columns age,hours --plot map.png")(
         map_columns
     )
+    group.command(
+        "letters", epilog="Example: wallflower detector letters people.json people.csv --identifier id --out letters"
+    )(letters)
 
 
 def score(
@@ -156,6 +165,68 @@ def map_columns(
     ranges = [_range(text) for text in between] if between else None
     _save(_scores.draw_map(read_model(model), [name.strip() for name in columns.split(",")], ranges), plot)
     show(plot)
+
+
+def letters(
+    model: ModelArgument,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="PLACE",
+            help="a new folder for one file per person, or a new .csv or .jsonl with one row per person",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
+    identifier: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="column of identifiers; default: the person of the schema"),
+    ] = None,
+    schema: SchemaOption = None,
+) -> None:
+    """Write to each person what the detector says of her own record: score, flag and contributions. Costs nothing.
+
+    A letter is for that person alone. Files can be read by their owner only; deliver each, and show the rest to nobody.
+    """
+    detector = read_model(model)
+    facts = None if schema is None else facts_of(schema, None)
+    column = identifier or (None if facts is None or facts.person is None else facts.person.id)
+    if column is None:
+        raise ParameterError("--identifier: nobody said which column identifies a person. Name it.")
+    if out.exists():
+        raise SourceError(f"{out}: exists already. Letters are written to a new place. Name another.")
+    if facts is None:
+        columns = (*(detector.schema.columns or ()), Column(column, identifier=True))
+        facts = replace(detector.schema, columns=columns)
+    written = list(write_letters(detector, load(source, schema=facts), column))
+    _write_letters(written, out)
+    show(f"{len(written):,} letters are in {out}. Give each to the person it names, and to nobody else.")
+
+
+def _write_letters(written: list[Letter], out: Path) -> None:
+    """Write them all to one file, or each to its own in a new folder; nobody but their owner can read any."""
+    if out.suffix.lower() == ".jsonl":
+        lines = "".join(f"{json.dumps(letter.to_json(), ensure_ascii=False)}\n" for letter in written)
+        write_private(out, lines.encode("utf-8", "surrogatepass"))
+    elif out.suffix.lower() == ".csv":
+        rows = io.StringIO()
+        table = csv.writer(rows, lineterminator="\n")
+        table.writerow(["identifier", "score", "flagged", *(f"by {name}" for name in written[0].contributions)])
+        table.writerows(
+            [letter.identifier, letter.score, letter.is_flagged, *letter.contributions.values()] for letter in written
+        )
+        write_private(out, rows.getvalue().encode("utf-8", "surrogatepass"))
+    else:
+        out.mkdir(mode=0o700)
+        for letter in written:
+            text = json.dumps(letter.to_json(), ensure_ascii=False)
+            write_private(out / _letter_name(letter.identifier), text.encode("utf-8", "surrogatepass"))
+
+
+def _letter_name(identifier: str) -> str:
+    """Return the name of a file, which cannot lead out of its folder."""
+    name = quote(identifier, safe="", errors="surrogatepass")
+    return f"{name if len(name) <= MAX_NAME_LETTERS else hashlib.sha256(name.encode()).hexdigest()}.json"
 
 
 def _range(text: str) -> tuple[float, float]:

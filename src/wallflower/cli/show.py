@@ -94,7 +94,8 @@ def price_words(quoted: Quote) -> str:
     if after is None:
         return f"{words}; it would be refused."
     times = f"{quoted.affords:,} such questions fit" if quoted.affords != 1 else "one such question fits"
-    return f"{words}; {after} would be left. {times[0].upper()}{times[1:]} into the budget."
+    names = "" if quoted.names_left is None else f" {quoted.names_left:,} names are left in the steward's allowance."
+    return f"{words}; {after} would be left. {times[0].upper()}{times[1:]} into the budget.{names}"
 
 
 def failure(words: str) -> None:
@@ -317,6 +318,12 @@ def _remarks(dataset: str, account: Account) -> Iterator[str]:
         yield f"does not cover the {len(account.names)} records that were named"
     if account.public.get(dataset):
         yield f"does not cover a change of {', '.join(account.public[dataset])}, which the schema calls public"
+    if account.naming.since is not None:
+        yield f"since entry {account.naming.since} answers name records; no guarantee covers anybody who is named"
+    for allowance in account.naming.allowances:
+        if allowance.dataset == dataset:
+            names = f"{allowance.left:,} of {allowance.most:,} names are left"
+            yield f"{names}, by the detector of entry {allowance.detector}"
     if account.fence.since is not None:
         yield f"no bound since entry {account.fence.since}, which was output-constrained"
     elif account.fence.allowed:

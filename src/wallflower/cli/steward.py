@@ -300,6 +300,38 @@ def allow_constrained(
         _say(book, dataset, f"{dataset}: output-constrained answers up to ε = {epsilon} (entry {entry.id}).", as_json)
 
 
+@budget.command(
+    "allow-naming",
+    epilog='Example: wallflower budget allow-naming people --detector 12 --most 50 --reason "review of records" --yes',
+)
+def allow_naming(
+    dataset: Dataset,
+    detector: Annotated[int, typer.Option(min=1, metavar="ENTRY", help="ledger entry of the detector")],
+    most: Annotated[int, typer.Option(min=0, metavar="N", help="names that all lists together may request; 0: none")],
+    by_row: Annotated[
+        bool,
+        typer.Option("--by-row", help="rows are in order of arrival, so lists may name row numbers"),
+    ] = False,
+    reason: Reason = None,
+    by: By = None,
+    yes: Yes = False,
+    ledger: LedgerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Allow lists of names (`who`), which protect nobody whom they name: off unless you say so.
+
+    The detector's columns decide who can be named. Letters to each person, and a review of your own, need no allowance.
+    """
+    why = _reason(reason)
+    with Ledger.open(place_of(ledger, dataset)) as book:
+        _confirm_known(book, dataset, yes)
+        if most:
+            _confirm("No guarantee will cover anybody whom a list names. Allow names?", yes)
+        entry = book.allow_naming(dataset, detector, most, by=by or default_analyst(), reason=why, by_row=by_row)
+        words = f"{entry.dataset}: lists may request {most:,} names in all, by the detector of entry {detector}"
+        _say(book, dataset, f"{words} (entry {entry.id}).", as_json)
+
+
 @ledger.command("list", epilog="Example: wallflower ledger list --dataset people --last 20")
 def list_(
     dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="of one data set only")] = None,

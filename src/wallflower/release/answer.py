@@ -327,7 +327,7 @@ class Release(Generic[A]):
         budget = t("The budget of all analysts together is {limit}.", limit=self.limit)
         meaning = certainty(self.booked)
         if meaning is not None and self.guarantee.names_records:
-            meaning = t("For a person whom no answer names: {meaning}", meaning=meaning)
+            meaning = t("{meaning} This holds only for people whom no answer names.", meaning=meaning)
         return join(" ", [cost, left, budget, *([] if meaning is None else [meaning])])
 
     @property
