@@ -9,10 +9,12 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -33,6 +35,9 @@ QUESTIONS: Final[dict[str, Question]] = {question.kind: question for question in
 WRITTEN: Final = "Written by `make docs` from the docstrings; do not edit it by hand.\n"
 
 # Words for what many functions take and mean the same by; a docstring that says more goes before.
+SHARED: Final = "<!-- shared parameters -->"  # where their table is put in
+MIN_QUESTIONS: Final = 3  # a row that so many questions have is shown once
+HEADING: Final = ("| Takes | Type | Default | Means |", "|---|---|---|---|")
 COMMON: Final = {
     "X": "records: rows of numbers, a column for each that was fitted",
     "account": "the account that it spends from",
@@ -189,6 +194,7 @@ def page(source: str) -> str:
     """A page with what the docstrings say put in below each heading that names something."""
     opening, *sections = re.split(r"^## ", source, flags=re.MULTILINE)
     title, _, rest = opening.partition("\n")
+    rest = rest.replace(SHARED, "\n".join([*HEADING, *shared_rows().values()])) if SHARED in rest else rest
     parts = [f"{title}\n\n{WRITTEN}{rest.rstrip()}\n"]
     for section in sections:
         name, _, example = section.partition("\n")
@@ -256,18 +262,38 @@ def question_words(question: Question) -> str:
         COST.format(forms=" or ".join(f"`{name}`" for name in forms_of(question))),
         f"- **Returns:** a `Release`; its value is `{hint(answer_type(question))}`.",
         "",
-        "| Takes | Type | Left out | Means |",
-        "|---|---|---|---|",
     ]
+    rows, shared = question_rows(question), shared_rows()
+    if own := [text for text in rows.values() if text not in shared.values()]:
+        lines += [*HEADING, *own, ""]
+    if common := [f"`{name}`" for name, text in rows.items() if text in shared.values()]:
+        lines += [f"Also {', '.join(common)}: [shared parameters](#shared-parameters).", ""]
+    return "\n".join(lines)
+
+
+def question_rows(question: Question) -> dict[str, str]:
+    """The row of each parameter of a question, by its name."""
+    rows = {}
     for mode in group_parameters(question):
         when = "" if mode.when is None else f"*{mode.when.text}*: "
-        lines += [parameter_row(parameter, when) for parameter in mode.parameters]
+        rows |= {parameter.name: parameter_row(parameter, when) for parameter in mode.parameters}
     if spends(question):
-        lines += [row(name, "Exact", loss_default(name, question), LOSS_HELP[name]) for name in forms_of(question)]
-    lines += [
-        row(each.name, hint(each.annotation), constant(each.default), COMMON[each.name]) for each in (KEY, ANYWAY)
-    ]
-    return "\n".join([*lines, ""])
+        rows |= {name: row(name, "Exact", loss_default(name, question), LOSS_HELP[name]) for name in forms_of(question)}
+    return rows | {
+        each.name: row(each.name, hint(each.annotation), constant(each.default), COMMON[each.name])
+        for each in (KEY, ANYWAY)
+    }
+
+
+@cache
+def shared_rows() -> dict[str, str]:
+    """The rows that several questions have, word for word: they stand once, in a table of their own."""
+    counts = Counter(item for question in QUESTIONS.values() for item in question_rows(question).items())
+    shared: dict[str, str] = {}
+    for (name, text), count in counts.most_common():
+        if count >= MIN_QUESTIONS:
+            shared.setdefault(name, text)
+    return shared
 
 
 def loss_default(name: str, question: Question) -> str:
@@ -377,7 +403,7 @@ def docstring(found: Any) -> Iterator[str]:
 
 
 def table(found: Any, text: str) -> Iterator[str]:
-    """What is taken, with its type and what holds when it is left out; nothing where the words above say it all."""
+    """What is taken, with its type and its default; nothing where the words above say it all."""
     told = dict(pairs(text))
     rows = []
     for each in parameters(found):
@@ -386,8 +412,7 @@ def table(found: Any, text: str) -> Iterator[str]:
         is_rest = each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
         rows.append((each.name, hint(each.annotation), "nothing" if is_rest else default, words))
     if any(words != ABOVE for *_, words in rows):
-        heading = ["| Takes | Type | Left out | Means |", "|---|---|---|---|"]
-        yield "\n".join([*heading, *(row(*cells) for cells in rows), ""])
+        yield "\n".join([*HEADING, *(row(*cells) for cells in rows), ""])
 
 
 def meaning(name: str, told: dict[str, str], text: str) -> str:
