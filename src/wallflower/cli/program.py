@@ -17,6 +17,7 @@ from typer.main import get_command
 from typer.models import CommandInfo, TyperInfo
 
 from wallflower.cli import batches, config, lab, questions, releases, start, steward
+from wallflower.cli.agents import mcp
 from wallflower.cli.help import use_wide_help
 from wallflower.cli.sensors import sensors
 from wallflower.cli.serve import serve
@@ -57,6 +58,7 @@ def build(available: Iterable[Question]) -> typer.Typer:
     for name in ("data", "budget", "ledger"):
         app.add_typer(getattr(steward, name), name=name, rich_help_panel="Data owners")
     app.add_typer(serve, name="serve", rich_help_panel="Data owners")
+    app.add_typer(mcp, name="mcp", rich_help_panel="Data owners")
     app.add_typer(sensors, name="sensors", rich_help_panel="Questions")
     releases.add(app)
     start.add(app, known)

@@ -91,7 +91,7 @@ def start(
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="whose it is; the ledger knows an analyst by it")],
     scope: Annotated[
-        Literal["analyst", "steward", "auditor", "monitor"], typer.Option(help="what it may do")
+        Literal["analyst", "steward", "auditor", "monitor", "agent"], typer.Option(help="what it may do")
     ] = "analyst",
     days: Annotated[int, typer.Option(min=1, max=3650, help="how long it is valid")] = 90,
     forever: Annotated[bool, typer.Option("--forever", help="valid until it is revoked")] = False,
@@ -107,8 +107,8 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Make a token. Its text is shown once and never again."""
-    if second_factor and scope == "monitor":
-        raise ParameterError("second-factor: a monitor is a program and has none. Choose another scope, or omit it.")
+    if second_factor and scope in ("monitor", "agent"):
+        raise ParameterError(f"second-factor: a token of scope {scope} has none. Choose another scope, or omit it.")
     groups = _known_groups(group or [], config)
     tokens = _open_tokens(config, ledger)
     issued, text = tokens.create(name, scope, days=None if forever else days, groups=groups)

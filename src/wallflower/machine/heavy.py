@@ -113,6 +113,8 @@ EXTRAS: Final[Mapping[str, str]] = {
     "jinja2": "service",
     "joserfc": "service",
     "matplotlib": "plots",
+    "mcp": "mcp",
+    "mcp_types": "mcp",
     "pandas": "frames",
     "polars": "frames",
     "prometheus_client": "service",

@@ -2,7 +2,7 @@
 
 They are a TOML file and a few options of the command line. Paths are relative to the folder of the file, and sources
 lie under one of the `roots`. `[office]` says who runs the service, `[groups.NAME]` gives a group of the directory a
-role and data sets, `[openid]` or `[trusted_header]` says how people sign in.
+role and data sets, `[openid]` or `[trusted_header]` says how people sign in, `[agents]` what agents may ask.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
 from urllib.parse import urlsplit
@@ -36,6 +37,7 @@ MAX_SECRET_BYTES: Final = 4096
 _MAX_LOGO_BYTES: Final = 2**18
 _MAX_STATEMENT_BYTES: Final = 2**17
 _SESSION_HOURS: Final = (0.01, 168.0)
+_AGENT_HOURS: Final = (0.01, 720.0)
 _TOKEN_DAYS: Final = (1, 365)
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _PORT: Final = re.compile(r":[0-9]{1,5}$")
@@ -294,6 +296,36 @@ def is_safe_endpoint(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRule:
+    """What agents may do over the MCP server: which ε a person need not confirm, and how much in all.
+
+    `unconfirmed_epsilon` is for one analyst's agents, one account and one day; 0: a person confirms every query.
+    `quota_epsilon` is for one analyst's agents and one account, in all; without one only the budget bounds them. An
+    unanswered question expires after `hours`.
+    """
+
+    unconfirmed_epsilon: str = "0"
+    quota_epsilon: str | None = None
+    hours: float = 24.0
+
+    def __post_init__(self) -> None:
+        exact(self.unconfirmed_epsilon, "agents.unconfirmed_epsilon")
+        if self.quota_epsilon is not None:
+            exact(self.quota_epsilon, "agents.quota_epsilon")
+        _require_range("agents.hours", self.hours, *_AGENT_HOURS)
+
+    @property
+    def unconfirmed(self) -> Fraction:
+        """The ε of a day that no person confirms."""
+        return exact(self.unconfirmed_epsilon)
+
+    @property
+    def quota(self) -> Fraction | None:
+        """The ε in all."""
+        return None if self.quota_epsilon is None else exact(self.quota_epsilon)
+
+
 # Data sets
 
 
@@ -434,6 +466,7 @@ class Settings:
     groups: tuple[Group, ...] = ()
     openid: OpenId | None = None
     trusted_header: TrustedHeader | None = None
+    agents: AgentRule | None = None
     datasets: tuple[Registration, ...] = ()
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ from wallflower.service.core.logs import log_event
 from wallflower.service.core.problems import Refusal
 
 PAGES_PATH: Final = "/ui"
+AGENTS_PATH: Final = "/mcp"
 _HEALTH: Final = frozenset({"/healthz", "/readyz"})
 _OPEN: Final = frozenset({"/", "/docs", "/healthz", "/readyz", "/openapi.json"})
 _METRICS: Final = "/metrics"
@@ -114,7 +115,10 @@ def bearer_of(request: Request) -> str:
 
 
 def may_enter(caller: Caller, path: str) -> bool:
-    """Metrics tell of everybody's questions, so no analyst reads them; a monitor reads nothing else."""
+    """Metrics tell of everybody's questions, so no analyst reads them; a monitor reads nothing else. An agent enters
+    the MCP server and nothing else: there is no way around the person who has to confirm."""
+    if caller.is_agent or path == AGENTS_PATH:
+        return caller.is_agent and path == AGENTS_PATH
     return caller.is_steward or caller.is_monitor is (path == _METRICS)
 
 

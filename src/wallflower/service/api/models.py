@@ -398,6 +398,30 @@ class Proposals(Answer):
     proposals: list[Proposal]
 
 
+class AgentQuestion(Answer):
+    """A query that an agent asked for a person."""
+
+    id: str = required_field("id", "8bd209384abc1add7deb2614")
+    analyst: str = required_field("person whom the agent asks for", "ana")
+    agent: str = required_field("what the agent calls itself, and the id of its token", "assistant.5f70bf18a086")
+    dataset: str = required_field("data set", "hospital")
+    kind: str = required_field("kind of query", "count")
+    query: dict[str, Any] = required_field("its parameters, exact", {"neighbours": 5, "radius": 0.8, "epsilon": "1/2"})
+    cost: str = required_field("cost that the query states", "ε = 0.5")
+    epsilon: str | None = required_field("ε that would be booked; null if it has δ or ρ", "1/2")
+    state: Literal["allowed", "waiting", "confirmed", "declined", "expired"] = required_field("state", "waiting")
+    created: str = required_field("when it was asked", MOMENT)
+    expires: str = required_field("until when it can be decided", MOMENT)
+    decided_by: str | None = required_field("who confirmed or declined it", None)
+    decided: str | None = required_field("when", None)
+
+
+class AgentQuestions(Answer):
+    """Queries that agents asked, latest first."""
+
+    questions: list[AgentQuestion]
+
+
 class BudgetRequest(Answer):
     """An analyst's request for budget, and the steward's answer."""
 

@@ -56,6 +56,7 @@ MAX_UNCONFIRMED_EPSILON: Final = 10  # a larger limit is almost no protection, a
 ANONYMOUS_THREADS: Final = 4  # threads for callers that are not authenticated
 
 FORM_KEY_PREFIX: Final = "page-"  # of the idempotency keys of forms in the pages
+AGENT_KEY_PREFIX: Final = "agent-"  # of the idempotency keys of agents: in the ledger, `agent-NAME-ID` says who asked
 MAX_OWN_TOKEN_DAYS: Final = 365
 _MAX_KEY_LETTERS: Final = 100
 
@@ -230,11 +231,25 @@ class Core:
         return self.ledger.quote(name, query, analyst=caller.name, claim=claim)
 
     def admit(
-        self, caller: Caller, name: str, query: Query[Any, Any], key: str | None, *, force: bool = False
+        self,
+        caller: Caller,
+        name: str,
+        query: Query[Any, Any],
+        key: str | None,
+        *,
+        force: bool = False,
+        agent: str | None = None,
     ) -> Admission:
-        """Refuse what can be refused before a query is queued; the budget is checked when it is charged."""
+        """Refuse what can be refused before a query is queued; the budget is checked when it is charged.
+
+        `agent` is the name of the agent that asks for the caller; it is kept in the ledger, in the key.
+        """
         require_spender(caller)
         self._require_nameable(caller, name, query)
+        if agent is not None:
+            key = f"{AGENT_KEY_PREFIX}{agent}-{key}"
+        elif key is not None and key.startswith(AGENT_KEY_PREFIX):
+            raise ParameterError(f"Idempotency-Key: {AGENT_KEY_PREFIX} begins the keys of agents. Send another.")
         if key is not None:
             _require_key(key)
         is_long = self.previews.admit(name, query, caller.name).seconds > self.settings.job_seconds

@@ -1,9 +1,9 @@
 """Tables of the service, in the database of the ledger: tokens, second factors, people, data sets, jobs, watches,
-requests for budget, proposals and acts of stewards."""
+requests for budget, proposals, acts of stewards and questions of agents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +52,12 @@ PROPOSALS: Final = _table(
     *("dataset", "body", "by", "token", "request", "state", "decided", "decided_by", "entry", "created"),
     needed=("dataset", "body", "by", "state"),
 )
+AGENT_QUESTIONS: Final = _table(
+    "service_agent_questions",
+    *("analyst", "token", "agent", "account", "dataset", "kind", "body", "epsilon", "state"),
+    *("decided_by", "decided", "created"),
+    needed=("analyst", "agent", "account", "dataset", "kind", "body", "state"),
+)
 USES: Final = _table("service_token_uses", "by", "used", "created", needed=())
 
 
@@ -67,6 +73,17 @@ class Records:
         """Add a row, unless its id is there already."""
         with self._store.write() as db:
             if db.execute(sa.select(table.c.id).where(table.c.id == row["id"])).first() is not None:
+                return False
+            db.execute(sa.insert(table).values(created=now(), **row))
+            return True
+
+    def add_if(
+        self, table: sa.Table, row: Mapping[str, Any], fits: Callable[[Sequence[Mapping[str, Any]]], bool]
+    ) -> bool:
+        """Add a row if all rows of the table allow it, and its id is new; reading and writing are one transaction."""
+        with self._store.write() as db:
+            rows = [dict(one) for one in db.execute(sa.select(table)).mappings()]
+            if any(one["id"] == row["id"] for one in rows) or not fits(rows):
                 return False
             db.execute(sa.insert(table).values(created=now(), **row))
             return True

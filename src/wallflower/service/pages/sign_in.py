@@ -111,6 +111,8 @@ async def sign_in(visit: Visit) -> Response:
         caller = await authenticate(visit.core, visit.app.state.attempts, text, client_address(visit.request))
         if caller.is_monitor:
             raise Refusal("forbidden", "This token reads the metrics and nothing else. Sign in with another.")
+        if caller.is_agent:
+            raise Refusal("forbidden", "This token is for an agent, which confirms nothing. Sign in with your own.")
         await require_code(visit.core, visit.app.state.attempts, caller, text, visit.form.get("code", "").strip())
     except Refusal as refusal:
         stated = problem_document(refusal)

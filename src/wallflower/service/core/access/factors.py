@@ -50,6 +50,8 @@ class Factors:
     def _keep(self, token: Token, text: str, secret: bytes, **more: str) -> None:
         if token.scope == "monitor":
             raise ParameterError("second factor: a program reads the metrics, and has none. Enrol a person's token.")
+        if token.scope == "agent":
+            raise ParameterError("second factor: an agent has none, a person confirms for it. Enrol a person's token.")
         nonce = new_id()
         row = {"id": token.id, "nonce": nonce, "sealed": _mask(secret, text, nonce).hex(), **more}
         if not self._records.add(FACTORS, row):

@@ -25,10 +25,10 @@ MAX_NAME_LETTERS: Final = 80
 MAX_SUBJECT_LETTERS: Final = 255
 
 # The scopes that a personal token may have, by the role of its owner.
-TOKEN_SCOPES: Final[Mapping[Role, tuple[Role, ...]]] = {
-    "steward": ("analyst", "auditor", "steward"),
+TOKEN_SCOPES: Final[Mapping[Role, tuple[str, ...]]] = {
+    "steward": ("analyst", "auditor", "steward", "agent"),
     "auditor": ("auditor",),
-    "analyst": ("analyst",),
+    "analyst": ("analyst", "agent"),
 }
 
 

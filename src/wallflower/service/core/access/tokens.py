@@ -26,7 +26,7 @@ from wallflower.service.core.clock import moment, now
 from wallflower.service.core.problems import Refusal
 from wallflower.service.core.records import FACTORS, RIGHTS, SECRETS, TOKENS, USES, Records
 
-Scope = Literal["analyst", "steward", "auditor", "monitor"]
+Scope = Literal["analyst", "steward", "auditor", "monitor", "agent"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 
 _TOKEN: Final = re.compile(r"wf_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -41,8 +41,9 @@ _EMPTY_DIGEST: Final = hashlib.sha256(b"").hexdigest()
 class Caller:
     """The holder of a valid token, or a person who signed in. The ledger knows an analyst by `name`.
 
-    An auditor reads what a steward reads and changes nothing; a monitor reads the metrics, no more. `token` is empty
-    for a person who signed in with the account of her office.
+    An auditor reads what a steward reads and changes nothing; a monitor reads the metrics, no more. An agent asks for
+    the person `name` over the MCP server, no more. `token` is empty for a person who signed in with the account of her
+    office.
     """
 
     name: str
@@ -69,6 +70,10 @@ class Caller:
     def is_person(self) -> bool:
         """Whether the caller signed in with the account of an office, and not with a token."""
         return not self.token
+
+    @property
+    def is_agent(self) -> bool:
+        return self.scope == "agent"
 
     @property
     def is_monitor(self) -> bool:
