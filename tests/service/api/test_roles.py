@@ -146,6 +146,9 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
         stewards(201),
     ),
     ("POST", "/v1/requests/{request}/decline"): ("/v1/requests/{request}/decline", {"word": "no"}, stewards(201)),
+    ("GET", "/v1/agent-questions"): ("/v1/agent-questions", None, callers(403)),  # off without [agents]
+    ("POST", "/v1/agent-questions/{question}/confirm"): ("/v1/agent-questions/none/confirm", None, callers(403)),
+    ("POST", "/v1/agent-questions/{question}/decline"): ("/v1/agent-questions/none/decline", None, callers(403)),
     ("GET", "/v1/proposals"): ("/v1/proposals", None, readers(200)),
     ("POST", "/v1/proposals/{proposal}/confirm"): ("/v1/proposals/none/confirm", None, stewards(404)),
     ("POST", "/v1/proposals/{proposal}/decline"): ("/v1/proposals/none/decline", None, stewards(404)),
