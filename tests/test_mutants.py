@@ -29,6 +29,7 @@ import wallflower.queries.count.two_sided as two_sided
 import wallflower.queries.detector.audit as detector_audit
 import wallflower.queries.detector.detector as detector
 import wallflower.queries.detector.flags as flags
+import wallflower.queries.detector.threshold as other_threshold
 import wallflower.queries.explain as explain
 import wallflower.queries.explain.audit.attacks as explain_audit
 import wallflower.queries.explain.detectors.grubbs as grubbs
@@ -548,6 +549,16 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "detector: noise for one table": (DETECTOR, "counts", wrap(detector, "draws", drawn_shorter(Fraction(4)))),
     "detector: threshold a tenth short": (DETECTOR, "threshold", wrap(detector, "choose_together", chosen_dearer)),
     "detector: spreads a tenth short": (DETECTOR, "spreads", wrap(detector, "choose_together", chosen_dearer)),
+    "another threshold: a tenth short": (
+        DETECTOR,
+        "another threshold",
+        wrap(detector, "choose_together", chosen_dearer),
+    ),
+    "another threshold: a ρ as an ε": (
+        DETECTOR,
+        "another threshold",
+        put(other_threshold, "epsilon_of_range", lambda rho: Fraction(3, 2)),
+    ),
     "flags: a tenth short": (DETECTOR, "flags", wrap(flags, "calibrate", shorter(TENTH))),
     "flags: half as far": (DETECTOR, "flags", wrap(flags, "calibrate", half_as_far)),
     # watch

@@ -16,6 +16,7 @@ from wallflower.queries.count import Count
 from wallflower.queries.detector import Detector
 from wallflower.queries.detector.flags import Flags
 from wallflower.queries.detector.tally import Tally
+from wallflower.queries.detector.threshold import Threshold
 from wallflower.queries.explain import Explain
 from wallflower.queries.explain.detectors import CustomDetector, CustomMarginDetector
 from wallflower.queries.profile import Profile
@@ -64,6 +65,7 @@ __all__ = [
     "Subspaces",
     "Table",
     "Tally",
+    "Threshold",
     "Watch",
     "Who",
     "__version__",

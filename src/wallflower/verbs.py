@@ -530,6 +530,32 @@ class Questions:
         """
         raise NotImplementedError
 
+    def threshold(
+        self,
+        *,
+        detector: int | ReleaseLike,
+        contamination: Exact | None = None,
+        counted: int | ReleaseLike | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        idempotency_key: str | None = None,
+        force: bool = False,
+    ) -> Release[dict[str, Any]]:
+        """Above which score is the wanted share of the records flagged?
+
+        detector       the ledger entry of a release of detector, or the release
+        contamination  share of the records to flag, such as 2% or 0.02
+        counted        instead of contamination: the ledger entry of a release of count, whose number of outliers is the
+                       number to flag, or the release
+        epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta          δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
+        rho            zero-concentrated privacy loss ρ, instead of ε and δ
+        loss           the same as a Loss
+        """
+        raise NotImplementedError
+
 
 class Plans:
     """Each question as a method that says what to expect, and spends nothing."""
@@ -795,4 +821,18 @@ class Plans:
         loss: Loss | None = None,
     ) -> Plan:
         """What to expect of tally."""
+        raise NotImplementedError
+
+    def threshold(
+        self,
+        *,
+        detector: int | ReleaseLike,
+        contamination: Exact | None = None,
+        counted: int | ReleaseLike | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of threshold."""
         raise NotImplementedError

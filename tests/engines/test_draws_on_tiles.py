@@ -19,7 +19,9 @@ from wallflower.errors import EngineMismatch
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.count.audit.accounts import METRIC_SETTINGS
 from wallflower.queries.detector.audit.flags import table_of, view_table
+from wallflower.queries.detector.audit.threshold import view_threshold
 from wallflower.queries.detector.flags import Flags
+from wallflower.queries.detector.threshold import Threshold
 from wallflower.queries.who import Who
 from wallflower.queries.who import audit as who_audit
 from wallflower.schema import Schema
@@ -57,6 +59,8 @@ def record(case: Case, table: Any, *, is_tiled: bool) -> tuple[Any, Recorder]:
         return case.answer(table, noise), noise
     if isinstance(case.query, Flags):
         view = view_table(case.query, to_tiles(table))
+    elif isinstance(case.query, Threshold):
+        view = view_threshold(case.query, to_tiles(table))
     elif isinstance(case.query, Who):
         view = who_audit.view_table(case.query, to_tiles(table, who_audit.table_of))
     else:

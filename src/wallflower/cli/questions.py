@@ -176,6 +176,12 @@ def add(app: typer.Typer, plans: typer.Typer, questions: Iterable[Question]) -> 
 
 
 def _add_verb(app: typer.Typer, question: Question) -> None:
+    if question.is_model and question.companion_of is not None:  # a model of another one: a verb beside its `fit`
+        group = next(found.typer_instance for found in app.registered_groups if found.name == question.companion_of)
+        assert group is not None
+        kind = _with_example(question, f"{question.companion_of} {question.kind} people.csv")
+        group.command(question.kind, cls=kind, help=_help(question))(_ask_command(question))
+        return
     if not question.is_model:
         kind = _with_example(question, f"{question.kind} people.csv")
         app.command(question.kind, cls=kind, help=_help(question), rich_help_panel="Questions")(_ask_command(question))

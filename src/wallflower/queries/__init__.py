@@ -8,6 +8,7 @@ from wallflower.queries.count import Count
 from wallflower.queries.detector import Detector
 from wallflower.queries.detector.flags import Flags
 from wallflower.queries.detector.tally import Tally
+from wallflower.queries.detector.threshold import Threshold
 from wallflower.queries.explain import Explain
 from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
@@ -23,6 +24,7 @@ COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (
     Flags,
     Who,
     Tally,
+    Threshold,
 )  # what serves a question, not one of its own
 STREAM_ONLY: Final = ("sensors",)  # answers come from perturbed readings, not from a table
 QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain, Scale, Radius, Profile, Detector)

@@ -81,11 +81,13 @@ class ReleaseInput:
     kind      the query that makes such a release
     as_value  whether the parameter holds the released value; else the number of its ledger entry
     part      what the released value must have, if not every release of the kind will do
+    also      other queries whose releases will do
     """
 
     kind: str
     as_value: bool = False
     part: str | None = None
+    also: tuple[str, ...] = ()
 
     def accepts(self, kind: str, value: Any) -> bool:
         """Return whether a release of this kind with this value will do.
@@ -93,7 +95,7 @@ class ReleaseInput:
         >>> ReleaseInput(kind="baseline", part="season").accepts("baseline", {"centre": 1})
         False
         """
-        return kind == self.kind and (self.part is None or self.part in value)
+        return kind in (self.kind, *self.also) and (self.part is None or self.part in value)
 
 
 @runtime_checkable

@@ -368,7 +368,8 @@ def _renderer() -> Renderer:
 
 def _find_query(kind: str) -> type[Query[Any, Any]] | None:
     """Return the query of a kind whose answers are models; `wallflower.queries` is above this package."""
-    known: tuple[type[Query[Any, Any]], ...] = load("wallflower.queries").QUERIES
+    queries = load("wallflower.queries")
+    known: tuple[type[Query[Any, Any]], ...] = (*queries.QUERIES, *queries.COMPANIONS)
     return next((query for query in known if query.kind == kind and query.is_model), None)
 
 

@@ -4,5 +4,6 @@ from wallflower.queries.detector.detector import OWN_RECORDS, Detector
 from wallflower.queries.detector.flags import Flags
 from wallflower.queries.detector.model import Model
 from wallflower.queries.detector.tally import Tally
+from wallflower.queries.detector.threshold import Threshold
 
-__all__ = ["OWN_RECORDS", "Detector", "Flags", "Model", "Tally"]
+__all__ = ["OWN_RECORDS", "Detector", "Flags", "Model", "Tally", "Threshold"]

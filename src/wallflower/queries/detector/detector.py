@@ -283,7 +283,7 @@ class Detector(Query[Points | TiledPoints, Value]):
     def off(self, n: int, dimension: int) -> int:
         """By how many records the threshold misses at most, 95 times of 100, where scores do not tie.  (H)"""
         threshold = self.split(n, dimension).threshold
-        return n if not threshold else min(n, math.ceil(2 * math.log(THRESHOLDS * 20) / float(threshold)))
+        return min(n, count_misses(threshold)) if threshold else n
 
     def plan_on(self, data: Points | TiledPoints) -> Plan:
         return self._plan(data.n, data.dimension, count_labels(data))
@@ -400,6 +400,11 @@ def blur(counts: Ints, law: Additive, noise: Noise) -> Ints:
     """Counts of R tables with the noise that hides one record, which is in one cell of each of them.  (C)"""
     drawn: Ints = counts + draws(noise, law.law, law.scale, counts.size).reshape(counts.shape)
     return drawn
+
+
+def count_misses(epsilon: Fraction) -> int:
+    """By how many records a chosen threshold misses at most, 95 times of 100, where scores do not tie.  (H)"""
+    return math.ceil(2 * math.log(THRESHOLDS * 20) / float(epsilon))
 
 
 def choose_threshold(thresholds: Floats, above: Ints, wanted: int, epsilon: Fraction, noise: Noise) -> float:

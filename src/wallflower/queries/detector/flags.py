@@ -104,7 +104,7 @@ class Flags(Query[FlagView, list[Row]]):
     detector: int | ReleaseLike = field(
         metadata={
             "help": "the ledger entry of a release of detector that was given a contamination, or the release",
-            "release": ReleaseInput(kind="detector"),
+            "release": ReleaseInput(kind="detector", also=("threshold",)),
         }
     )
     by: tuple[str, ...] = field(

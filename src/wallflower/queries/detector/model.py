@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final, Self, overload
 
 import numpy as np
 
-from wallflower.data import Points, Table, TiledTable
+from wallflower.data import Points, Table, TiledPoints, TiledTable
 from wallflower.data.cells import check_numbers, scale_columns
 from wallflower.data.scans import read_parts
 from wallflower.data.sources.files import view_matrix
@@ -33,6 +33,7 @@ from wallflower.queries.detector.grids import (
 from wallflower.schema import Schema
 from wallflower.schema.columns import list_names
 
+MODELS: Final = ("detector", "threshold")  # queries whose releases hold a detector
 ARROW_KEY: Final = b"wallflower-detector"
 THRESHOLDS: Final = 2001  # to choose among
 
@@ -123,23 +124,33 @@ class Model:
 
     def parts(self, records: object) -> Iterator[Floats]:
         """Records as the fitted ones were read, scaled and clipped, some at a time."""
-        if isinstance(records, Table):
-            self.check_labels(records.schema)
-            yield records.rescale(self.scales).coded_points(self.columns).values
-        elif isinstance(records, Points):
-            yield records.subspace(self.columns).rescale(self.scales).values
+        if isinstance(records, Table | Points):
+            yield self.project(records).values
         elif isinstance(records, list | tuple | np.ndarray):
             yield from self._row_parts(records) if self.labels else self._array_parts(view_matrix(records))
         else:
             for cells in read_parts(records, self.schema):
                 yield scale_columns(cells, self.schema)
 
+    @overload
+    def project(self, records: Table | Points) -> Points: ...
+
+    @overload
+    def project(self, records: TiledTable) -> TiledPoints: ...
+
+    def project(self, records: Table | TiledTable | Points) -> Points | TiledPoints:
+        """Records in the columns and scales of the fitted ones, or a refusal by what is public of them."""
+        if isinstance(records, Points):
+            return records.subspace(self.columns).rescale(self.scales)
+        self._check_labels(records.schema)
+        return records.rescale(self.scales).coded_points(self.columns)
+
     @property
     def labels(self) -> tuple[str, ...]:
         """The columns of labels."""
         return tuple(column.name for column in self.schema.columns or () if column.categories is not None)
 
-    def check_labels(self, schema: Schema) -> None:
+    def _check_labels(self, schema: Schema) -> None:
         """Refuse a table whose columns have other categories: codes would mean something else."""
         for column in schema.columns or ():
             if column.name in self.columns:
@@ -307,11 +318,17 @@ def require_detector(number: object) -> None:
         )
 
 
-def take_model(number: object, find: Callable[[int], Mapping[str, Any] | None], table: Table | TiledTable) -> Model:
+def take_model(
+    number: object,
+    find: Callable[[int], Mapping[str, Any] | None],
+    table: Table | TiledTable | Points,
+    *,
+    needs_threshold: bool = True,
+) -> Model:
     """The detector of an entry of the ledger, which can flag these records; refused by what is public of both."""
     assert isinstance(number, int)
     stored = find(number)
-    if stored is None or stored["kind"] != "detector":
+    if stored is None or stored["kind"] not in MODELS:
         raise ParameterError(
             f"detector: entry {number} of the ledger is not a release of detector. Fit one first, and pass what it "
             "gives."
@@ -321,12 +338,12 @@ def take_model(number: object, find: Callable[[int], Mapping[str, Any] | None], 
             f"detector: release {number} is of another data set than {table.name}. Pass one of the same."
         )
     model = Model.of(stored)
-    model.require_threshold()
+    if needs_threshold:
+        model.require_threshold()
     missing = [name for name in model.columns if name not in table.columns]
     if missing:
         raise DataError(f"detector: the table has no column {missing[0]!r}, which it was fitted to.")
-    table.coded_points(model.columns)  # or a refusal of its columns
-    model.check_labels(table.schema)
+    model.project(table)  # or a refusal of its columns
     return model
 
 

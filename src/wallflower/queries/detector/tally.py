@@ -74,7 +74,7 @@ class TallyView:
     def counts(self) -> Ints:
         """How many records of each period are flagged: a record is in one period, or in none.  (R)"""
         assert self.model is not None, "take_releases() comes before any look at records"
-        points = self.table.rescale(self.model.scales).coded_points(self.model.columns)
+        points = self.model.project(self.table)
         flagged = self.model.score(points.values) > self.model.require_threshold()
         return count_periods(self.periods, self._numbers()[flagged])
 
@@ -116,7 +116,7 @@ class Tally(Query[TallyView, RunningTotals]):
     detector: int | ReleaseLike = field(
         metadata={
             "help": "the ledger entry of a release of detector that was given a contamination, or the release",
-            "release": ReleaseInput(kind="detector"),
+            "release": ReleaseInput(kind="detector", also=("threshold",)),
         }
     )
     time: str = field(metadata={"help": "the column of dates or numbers that says when a record was made"})

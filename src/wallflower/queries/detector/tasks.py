@@ -36,7 +36,7 @@ def flags_by(data: Table | TiledTable, by: Sequence[str], sizes: Sequence[int], 
     """Count the records of each group that are not flagged, and those that are; a row per group.  (F)"""
     facts = {"threshold": np.array(model.require_threshold()), "groups": np.array(math.prod(sizes))}
     arrays = {**_grid_arrays(model.grids), "surprises": model.surprises, **facts}
-    points = data.rescale(model.scales).coded_points(model.columns)
+    points = model.project(data)
     if isinstance(points, TiledPoints):
         parts = points.each_by("scoring records", by, sizes, tally_flags, arrays)
     else:

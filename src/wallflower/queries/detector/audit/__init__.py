@@ -26,6 +26,7 @@ from wallflower.privacy import Loss
 from wallflower.queries.detector.audit.accounts import ACCOUNTS
 from wallflower.queries.detector.audit.flags import flag_findings
 from wallflower.queries.detector.audit.tally import tally_findings
+from wallflower.queries.detector.audit.threshold import threshold_findings
 from wallflower.queries.detector.detector import Detector, blur, choose_threshold
 from wallflower.queries.detector.exact import exact_scores
 from wallflower.queries.detector.grids import CELLS, Coins, Grid, Ints, count_cells, lay_grids
@@ -288,6 +289,10 @@ def _attack_scores(quick: bool) -> Iterator[Finding]:
     )
 
 
+def _attack_other_threshold(quick: bool) -> Iterator[Finding]:
+    yield from threshold_findings()
+
+
 def _attack_flags(quick: bool) -> Iterator[Finding]:
     yield from flag_findings()
 
@@ -303,5 +308,6 @@ ATTACKS: Final[dict[str, Attack]] = {
     "spreads": _attack_spreads,
     "scores": _attack_scores,
     "flags": _attack_flags,
+    "another threshold": _attack_other_threshold,
     "tally": _attack_tally,
 }

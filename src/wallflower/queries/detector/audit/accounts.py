@@ -32,6 +32,8 @@ from wallflower.machine.lazy import load
 from wallflower.privacy import Loss
 from wallflower.queries.detector.audit.flags import LOSS, TABLES, WARDS, query_of, view_of
 from wallflower.queries.detector.audit.tally import MOVED, TALLY_LOSS, UNFLAGGED, tally_of, view_days
+from wallflower.queries.detector.audit.threshold import TABLES as TABLES_OF_THRESHOLDS
+from wallflower.queries.detector.audit.threshold import is_candidate, read_flags, threshold_of, view_threshold
 from wallflower.queries.detector.detector import Detector
 from wallflower.queries.detector.grids import CELLS, Coins, lay_grids
 from wallflower.queries.detector.model import Model
@@ -388,4 +390,44 @@ TALLIES: Final[tuple[Case, ...]] = (
         claimed={"public": ("day",)},
     ),
 )
-ACCOUNTS: Final = Accounts(cases=(*DETECTORS, *FLAGS, *TALLIES), without_draws=WITHOUT_DRAWS)
+CHOSEN: Final[tuple[Case, ...]] = (
+    Case(
+        name="another threshold",
+        rho=Fraction(1, 8),
+        query=threshold_of(),
+        tables=TABLES_OF_THRESHOLDS,
+        view=view_threshold,
+        is_public=is_candidate,
+        parts=(exponential("threshold", epsilon=1, candidates=THRESHOLDS),),
+        laws=(LawCheck(parts=("threshold",), least=0.97, seen=read_flags),),
+    ),
+    Case(
+        name="another threshold by a released count",
+        rho=Fraction(1, 8),
+        query=threshold_of(contamination=None, counted=2),
+        tables=TABLES_OF_THRESHOLDS,
+        view=view_threshold,
+        is_public=is_candidate,
+        parts=(exponential("threshold", epsilon=1, candidates=THRESHOLDS),),
+        laws=(LawCheck(parts=("threshold",), least=0.97, seen=read_flags),),
+    ),
+    Case(
+        name="another threshold at ρ",
+        query=threshold_of(loss=Loss.zcdp("1/8")),
+        tables=TABLES_OF_THRESHOLDS,
+        view=view_threshold,
+        is_public=is_candidate,
+        parts=(bounded_range("threshold", rho="1/8", moves=1, candidates=THRESHOLDS),),
+        laws=(LawCheck(parts=("threshold",), least=0.5, most=0.53, seen=read_flags),),
+    ),
+    Case(
+        name="another threshold by a released count at ρ",
+        query=threshold_of(contamination=None, counted=2, loss=Loss.zcdp("1/8")),
+        tables=TABLES_OF_THRESHOLDS,
+        view=view_threshold,
+        is_public=is_candidate,
+        parts=(bounded_range("threshold", rho="1/8", moves=1, candidates=THRESHOLDS),),
+        laws=(LawCheck(parts=("threshold",), least=0.5, most=0.53, seen=read_flags),),
+    ),
+)
+ACCOUNTS: Final = Accounts(cases=(*DETECTORS, *FLAGS, *TALLIES, *CHOSEN), without_draws=WITHOUT_DRAWS)
