@@ -22,6 +22,7 @@ from wallflower.queries.explain.detectors import CustomDetector, CustomMarginDet
 from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
 from wallflower.queries.scale import Scale
+from wallflower.queries.shift import Shift
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
@@ -62,6 +63,7 @@ __all__ = [
     "Release",
     "Scale",
     "Schema",
+    "Shift",
     "Subspaces",
     "Table",
     "Tally",

@@ -198,6 +198,15 @@ def gumbels(shape: tuple[int, ...], seed: int) -> Floats:
     return np.random.default_rng(seed).gumbel(size=shape)
 
 
+def gaussians(shape: tuple[int, ...], seed: int) -> Floats:
+    """Draws of N(0, 1), for simulations.
+
+    >>> gaussians((2, 3), seed=0).shape
+    (2, 3)
+    """
+    return np.random.default_rng(seed).normal(size=shape)
+
+
 def exponentials(shape: tuple[int, ...], seed: int) -> Floats:
     """Standard exponential draws, to simulate permute-and-flip many times over; never for a release.
 

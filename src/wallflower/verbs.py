@@ -12,6 +12,7 @@ from typing import Any, Literal
 from wallflower.privacy import Exact, Loss
 from wallflower.queries.explain.detectors.base import Detector
 from wallflower.queries.explain.draws.utilities import Utility
+from wallflower.queries.shift.shift import ShiftAnswer
 from wallflower.queries.watch.seasons.seasons import ReleasedBaseline, SeasonalBaseline
 from wallflower.queries.watch.watch import WatchAnswer
 from wallflower.query.contract import ReleaseLike
@@ -201,6 +202,66 @@ class Questions:
 
         With level entry:
         scores         release a noisy score too, at no further cost
+        """
+        raise NotImplementedError
+
+    def shift(
+        self,
+        *,
+        size: float = 1.0,
+        direction: Literal["both", "down", "up"] = "both",
+        run_length: int = 1000,
+        level: Literal["entry", "window", "person"] = "entry",
+        low: float | None = None,
+        high: float | None = None,
+        change: float | None = None,
+        centre: float | None = None,
+        variance: float | None = None,
+        columns: tuple[str, ...] | None = None,
+        time: str | None = None,
+        baseline: SeasonalBaseline | ReleasedBaseline | int | None = None,
+        clip: float | None = None,
+        block: int | None = None,
+        path: bool = False,
+        window: int | None = None,
+        memory: int | None = None,
+        cutoff: int = 1,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        idempotency_key: str | None = None,
+        force: bool = False,
+    ) -> Release[ShiftAnswer]:
+        """Has the mean of the stream shifted?
+
+        size        shift of the mean to detect, in standard deviations of the statistic
+        direction   direction of the shift of the mean: both, down, up
+        run_length  mean number of observations from one false alarm to the next
+        level       who is protected: one entry of one observation, one person over any window of observations (w-event
+                    privacy), one person throughout (user-level privacy): entry, window, person
+        low         public lower bound of every entry; default: the schema's, of each column
+        high        public upper bound of every entry; default: the schema's, of each column
+        change      assume that an entry changes by no more; default: the bounds enforce it
+        centre      public usual mean of the sum of the entries; default: 0
+        variance    public variance of the sum of the entries
+        columns     columns of an observation; default: all number columns
+        time        column of times, public in the schema; alarms are listed by it too
+        baseline    seasonal baseline (release or ledger entry); values are compared in units of its spread
+        clip        clip observations this many standard deviations beyond the middle of the shift; default: by a rule
+        block       observations to a noisy sum; default: by a rule
+        path        release the noisy chart too, at no further cost
+        epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
+        rho         zero-concentrated privacy loss ρ, instead of ε and δ
+        loss        the same as a Loss
+
+        With level window:
+        window      protect one person over any window of N consecutive observations
+
+        With level person:
+        memory      observations that the chart looks back
+        cutoff      number of alarms after which the chart stops
         """
         raise NotImplementedError
 
@@ -644,6 +705,35 @@ class Plans:
         loss: Loss | None = None,
     ) -> Plan:
         """What to expect of watch."""
+        raise NotImplementedError
+
+    def shift(
+        self,
+        *,
+        size: float = 1.0,
+        direction: Literal["both", "down", "up"] = "both",
+        run_length: int = 1000,
+        level: Literal["entry", "window", "person"] = "entry",
+        low: float | None = None,
+        high: float | None = None,
+        change: float | None = None,
+        centre: float | None = None,
+        variance: float | None = None,
+        columns: tuple[str, ...] | None = None,
+        time: str | None = None,
+        baseline: SeasonalBaseline | ReleasedBaseline | int | None = None,
+        clip: float | None = None,
+        block: int | None = None,
+        path: bool = False,
+        window: int | None = None,
+        memory: int | None = None,
+        cutoff: int = 1,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of shift."""
         raise NotImplementedError
 
     def explain(

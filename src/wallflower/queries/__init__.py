@@ -13,6 +13,7 @@ from wallflower.queries.explain import Explain
 from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
 from wallflower.queries.scale import Scale
+from wallflower.queries.shift import Shift
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
@@ -27,4 +28,14 @@ COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (
     Threshold,
 )  # what serves a question, not one of its own
 STREAM_ONLY: Final = ("sensors",)  # answers come from perturbed readings, not from a table
-QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain, Scale, Radius, Profile, Detector)
+QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (
+    Count,
+    Subspaces,
+    Watch,
+    Shift,
+    Explain,
+    Scale,
+    Radius,
+    Profile,
+    Detector,
+)
