@@ -63,6 +63,7 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("POST", "/datasets/{dataset}/budget/quotas"): ({"epsilon": "0.1", "analyst": "bo"}, stewards(303)),
     ("POST", "/datasets/{dataset}/budget/declaration"): ({"reason": "unchanged"}, stewards(303)),
     ("POST", "/datasets/{dataset}/budget/constrained"): ({"epsilon": "0", "reason": "closed"}, stewards(303)),
+    ("POST", "/datasets/{dataset}/budget/naming"): ({"detector": "1", "most": "0", "reason": "closed"}, stewards(422)),
     ("GET", "/tokens"): (None, readers(200)),
     ("POST", "/tokens"): ({"name": "new", "scope": "analyst", "days": "1"}, stewards(303)),
     ("GET", "/tokens/{token}/revoke"): (None, stewards(200)),

@@ -24,7 +24,7 @@ from wallflower.query.parameter import Question
 from wallflower.service.api import callers
 from wallflower.service.api.middleware import Attempts, Compression, Gate, Proxies
 from wallflower.service.api.responses import FiniteJSONResponse, describe_service, route_name
-from wallflower.service.api.routes import agents, analyst, budgets, operation, steward
+from wallflower.service.api.routes import agents, analyst, budgets, letters, operation, steward
 from wallflower.service.core.access.tokens import Caller
 from wallflower.service.core.agents import Agents
 from wallflower.service.core.facade import Core
@@ -64,7 +64,8 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
     app.state.attempts = Attempts(settings.failures)
     app.state.watches = Watches(core)
     app.state.requests = Requests(core)
-    for router in (analyst.query_router(questions), analyst.ROUTER, agents.ROUTER, budgets.ROUTER, steward.ROUTER):
+    kinds = (analyst.ROUTER, agents.ROUTER, budgets.ROUTER, letters.ROUTER, steward.ROUTER)
+    for router in (analyst.query_router(questions), *kinds):
         app.router.routes.extend(router.routes)  # to include a router would be to make each of its routes again
     operation.add_routes(app)
     app.state.agents = Agents(core)

@@ -58,7 +58,7 @@ def test_what_is_before_the_first_day_is_left_out() -> None:
 def test_a_straight_line_meets_the_limit(account: Account) -> None:
     found = [expense(ago) for ago in range(29, -1, -3)]  # ten charges: ε = 1 in 30 days, since 30 days
     spent = Account.from_json(
-        {**account.to_json(), "spent": {"epsilon": "1", "delta": "0", "rho": "1/20", "unsummed": "0"}}
+        {**account.to_json(), "spent": {"epsilon": "1", "delta": "0", "rho": "1/20", "unsummed": "0", "unsquared": "0"}}
     )
     seen = project_exhaustion(found, spent, TODAY)
     assert seen.spent == 1
@@ -78,7 +78,9 @@ def test_a_rule_that_counts_no_more_carries_nothing_on(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.grant("ward", Loss("5", delta="1e-5"), by="sue", reason="study 12", accounting="either")
         account = ledger.account("ward")
-    stated = account.to_json() | {"spent": {"epsilon": "0", "delta": "0", "rho": "1/100", "unsummed": "1"}}
+    stated = account.to_json() | {
+        "spent": {"epsilon": "0", "delta": "0", "rho": "1/100", "unsummed": "1", "unsquared": "0"}
+    }
     seen = project_exhaustion([expense(ago, "1/2") for ago in (20, 10, 5)], Account.from_json(stated), TODAY)
     assert seen.day is not None
     left = account.limit.rho - Fraction("1/100")

@@ -83,6 +83,14 @@ def find_letter(model: Model, table: Table, identifier: str, wanted: str) -> Let
     return _make_letter(model, wanted, score, parts)
 
 
+def check_identifier(table: Table, model: Model, identifier: str) -> None:
+    """Refuse, by public facts, a table that has no such identifiers, or lacks a column of the detector."""
+    _identifiers(table, identifier)
+    missing = [name for name in model.columns if name not in table.numbers]
+    if missing:
+        raise DataError(f"detector: the table has no column of numbers {missing[0]!r}, which it was fitted to.")
+
+
 def _identifiers(table: Table, identifier: str) -> Any:
     (name,) = pick([identifier], table.columns)
     (facts,) = table.schema.only([name]).columns or ()

@@ -184,6 +184,24 @@ class Allowance(Body):
     reason: Reason = Field(description="why, for the record", examples=["the ethics board has agreed"])
 
 
+class NamingBody(Body):
+    """Lists of names, which protect nobody whom they name."""
+
+    detector: int = Field(ge=1, le=2**31 - 1, description="ledger entry of the detector")
+    most: int = Field(ge=0, le=10**9, description="names that all lists together may request; 0 forbids them")
+    by_row: bool = Field(False, description="whether rows are in order of arrival, so that lists may name row numbers")
+    reason: Reason = Field(description="why, for the record", examples=["review of records"])
+
+
+class LettersBody(Body):
+    """People who may read their own letters."""
+
+    detector: int = Field(ge=1, le=2**31 - 1, description="ledger entry of the detector")
+    column: Text = Field(description="column of identifiers", examples=["patient_no"])
+    identifiers: list[Text] = Field(min_length=1, max_length=1000, description="whose letters may be read")
+    days: int = Field(30, ge=1, le=365, description="days until the tokens expire")
+
+
 class NewToken(Body):
     """A token to issue."""
 

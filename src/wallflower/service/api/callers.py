@@ -22,7 +22,8 @@ from wallflower.service.core.problems import Refusal
 PAGES_PATH: Final = "/ui"
 AGENTS_PATH: Final = "/mcp"
 _HEALTH: Final = frozenset({"/healthz", "/readyz"})
-_OPEN: Final = frozenset({"/", "/docs", "/healthz", "/readyz", "/openapi.json"})
+LETTER_PATH: Final = "/v1/letter"  # it has tokens of its own
+_OPEN: Final = frozenset({"/", "/docs", "/healthz", "/readyz", "/openapi.json", LETTER_PATH})
 _METRICS: Final = "/metrics"
 READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _FACTOR: Final = "second-factor"
@@ -159,7 +160,13 @@ async def _reader(caller: Annotated[Caller, Depends(_anybody)]) -> Caller:
     return caller
 
 
+async def _letter_token(request: Request, _: Annotated[object, Depends(_BEARER)]) -> str:
+    """The token of a request whose path has tokens of its own; the other parameter puts the scheme into OpenAPI."""
+    return bearer_of(request)
+
+
 AnyCaller = Annotated[Caller, Depends(_anybody)]
+LetterToken = Annotated[str, Depends(_letter_token)]
 Steward = Annotated[Caller, Depends(_steward)]
 Reader = Annotated[Caller, Depends(_reader)]
 TheCore = Annotated[Core, Depends(get_core)]

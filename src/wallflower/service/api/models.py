@@ -77,6 +77,7 @@ class Guarantee(Answer):
     protection: dict[str, Any] | None = optional_field(
         "where rows belong to people: the unit of protection", {"rows": "people", "unit": "record", "person": "patient"}
     )
+    names_records: bool | None = optional_field("whether the answer names records, to which nothing is promised", True)
     theorems: dict[str, list[str]] | None = optional_field(
         "theorems behind the guarantee, by how they were checked", {"machine-checked theorem": ["(E) of count"]}
     )
@@ -149,6 +150,7 @@ class Price(Answer):
         "ε = 0.5 per record, booked as ε = 1.5 per person",
     )
     affords: int = required_field("number of such queries that the budget covers", 5)
+    names_left: int | None = optional_field("names that the steward's allowance has left, of a list of names", 30)
     left: Loss
     left_after: Loss | None
     protects: str = required_field("unit of protection", "one record, whatever is in it")
@@ -163,6 +165,7 @@ class Price(Answer):
             factor=None if price is None else str(price.factor),
             text=quote.cost_text,
             affords=quote.affords,
+            names_left=quote.names_left,
             left=_loss(quote.left),
             left_after=None if after is None else _loss(after),
             protects=quote.protects,
@@ -265,6 +268,47 @@ class ConstrainedBudget(Answer):
     since: int | None = required_field("number of the first such charge", None)
 
 
+class NamingAllowance(Answer):
+    """How many names lists may request, by one detector."""
+
+    dataset: str = required_field("data set", "hospital")
+    detector: int = required_field("ledger entry of the detector", 12)
+    most: int = required_field("names in all", 50)
+    requested: int = required_field("names that lists have requested", 20)
+    by_row: bool = required_field("whether lists may name row numbers", False)
+
+
+class NamingBudget(Answer):
+    """Answers that name records, and protect nobody whom they name."""
+
+    allowances: list[NamingAllowance]
+    since: int | None = required_field("number of the first such charge", None)
+
+
+class LetterToken(Answer):
+    """A token by which one person reads her own letter."""
+
+    identifier: str = required_field("whose letter it is", "p17")
+    token: str = required_field("the token, for that person alone", "wfl_…")
+
+
+class LetterTokens(Answer):
+    """Tokens of letters."""
+
+    tokens: list[LetterToken]
+
+
+class Letter(Answer):
+    """What a detector says of one record, for the person whose record it is."""
+
+    identifier: str = required_field("whose letter it is", "p17")
+    notice: str = required_field("to whom it may be given", "For p17 alone: …")
+    score: float = required_field("how unusual the record is", 0.8)
+    threshold: float | None = required_field("above it a record is flagged", 0.5)
+    flagged: bool | None = required_field("whether it is flagged", True)
+    contributions: dict[str, float] = required_field("what each column adds to the score", {"age": 0.5})
+
+
 class Budget(Answer):
     """The budget of a data set, or of several about the same people."""
 
@@ -286,6 +330,7 @@ class Budget(Answer):
     quotas: list[Quota]
     spenders: dict[str, dict[str, str]] = required_field("spending by analyst", {"ana": {"epsilon": "1"}})
     constrained: ConstrainedBudget
+    naming: NamingBudget
     names: list[str] = required_field("records that queries have named", [])
     public: dict[str, list[str]] = required_field("by data set, columns that an answer treated as public", {})
 
@@ -295,7 +340,9 @@ class Budget(Answer):
         account, unit = view.budget, view.protection.to_json()
         public = account.public.get(account_name(view.name) or view.name, ())
         common = {name: value for name, value in account.to_json().items() if name not in account.protection.to_json()}
-        return cls.model_validate({**more, **common, **unit, "protects": view.protection.text_but(public)})
+        return cls.model_validate(
+            {**more, **common, **unit, "protects": view.protection.text_but(public, named=account.naming.since)}
+        )
 
 
 class DatasetBudget(Budget):

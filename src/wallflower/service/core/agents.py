@@ -102,6 +102,8 @@ class Agents:
         rule, core = self.rule, self._core
         if query.cost().kind is Kind.OUTPUT_CONSTRAINED:
             raise Refusal("forbidden", "Output-constrained answers are not for agents. Ask in mode dp.")
+        if query.is_delivered_once:
+            raise Refusal("forbidden", "A list of names goes to a person and to nobody else. Ask for it yourself.")
         row = self._row(caller, agent, dataset, query, key)
         known = core.records.find(AGENT_QUESTIONS, row["id"])
         if known is not None:

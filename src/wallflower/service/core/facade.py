@@ -40,6 +40,7 @@ from wallflower.service.core.access.people import TOKEN_SCOPES, People, Person
 from wallflower.service.core.access.tokens import Caller, Token, Tokens
 from wallflower.service.core.catalog import Catalog, DatasetView, find_repeats
 from wallflower.service.core.jobs import FairQueue
+from wallflower.service.core.letters import Letters
 from wallflower.service.core.logs import log_event, log_failure
 from wallflower.service.core.metrics import LedgerState, Metrics
 from wallflower.service.core.previews import Previews, hides_size
@@ -94,6 +95,7 @@ class Core:
         for store in (self.ledger, self.records):
             store.observe_errors(partial(self.metrics.count, "ledger_errors"))
         self.proposals = Proposals(settings, self.records, self.ledger, self.tokens)
+        self.letters = Letters(self.records, self.catalog, self.ledger)
         self.previews = Previews(settings, self.catalog, self.ledger)
         room = {"waiting": settings.waiting, "waiting_each": settings.computing_waiting_each}
         meters = {name: self.metrics.queue(name) for name in ("computations", "large_bodies")}
@@ -480,6 +482,32 @@ class Core:
             return self._note_proposal(caller, proposal)
         entry = self.ledger.allow_constrained(name, epsilon, by=caller.name, reason=reason)
         return self._note_entry("allowance", caller, entry)
+
+    def allow_naming(
+        self, caller: Caller, name: str, detector: int, most: int, *, reason: str, by_row: bool = False
+    ) -> Entry | Proposal:
+        """Allow lists of names of a data set by one detector; 0 forbids them.
+
+        Where the settings want a second steward for anything, more names wait for one.
+        """
+        dataset = self.catalog.find(name)
+        _require_reason(reason)
+        known = account_name(dataset.name) or dataset.name
+        allowance = self.ledger.account(name).naming.find(known, detector)
+        if self.settings.four_eyes_above is not None and most > (0 if allowance is None else allowance.most):
+            terms = {"detector": detector, "most": most, "by_row": by_row}
+            return self._note_proposal(caller, self.proposals.propose_naming(caller, dataset.name, terms, reason))
+        entry = self.ledger.allow_naming(name, detector, most, by=caller.name, reason=reason, by_row=by_row)
+        return self._note_entry("naming", caller, entry)
+
+    def issue_letters(
+        self, caller: Caller, name: str, detector: int, column: str, identifiers: Sequence[str], *, days: int
+    ) -> list[tuple[str, str]]:
+        """Make a token for each identifier, by which that person reads her own letter."""
+        dataset = self.catalog.find(name)
+        tokens = self.letters.issue(dataset.name, detector, column, identifiers, days=days)
+        self.acts.note("letter tokens issued", caller, f"{len(tokens):,} of {dataset.name}, detector {detector}")
+        return tokens
 
     def confirm_proposal(self, caller: Caller, key: str) -> tuple[Proposal, Entry]:
         """Confirm what another steward proposed, and write it into the ledger."""

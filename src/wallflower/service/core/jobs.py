@@ -222,6 +222,11 @@ class Jobs:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    async def wait(self, work: Work, caller: Caller) -> Release[Any]:
+        """Return the release, however long it takes: a value that is delivered once has no place in a job."""
+        self._require_capacity(caller.name)
+        return _unwrap(await self.submit(work, caller.name))
+
     async def answer(self, work: Work, caller: Caller, dataset: str, kind: str, *, later: bool) -> Release[Any] | Job:
         """Return the release; or a job, if `later` or if it takes longer than `async_after_seconds`."""
         self._require_capacity(caller.name)

@@ -24,7 +24,7 @@ from wallflower.service.core.problems import Refusal
 from wallflower.service.core.records import PROPOSALS, Records
 from wallflower.service.settings import Settings
 
-Kind = Literal["limit", "allowance"]
+Kind = Literal["limit", "allowance", "naming"]
 MAX_WAITING_PROPOSALS: Final = 1000
 
 
@@ -58,6 +58,9 @@ class Proposal:
 
     @property
     def reason(self) -> str:
+        if self.kind == "naming":
+            names = f"up to {self.terms['most']:,} names by the detector of entry {self.terms['detector']}"
+            return f"{self.terms['reason']} ({names})"
         return str(self.terms["reason"])
 
     def to_json(self) -> dict[str, Any]:
@@ -122,6 +125,10 @@ class Proposals:
         """Note an allowance of output-constrained answers that a second steward has to confirm."""
         return self._add(caller, name, "allowance", {"epsilon": str(exact(epsilon, "epsilon")), "reason": reason})
 
+    def propose_naming(self, caller: Caller, name: str, terms: Mapping[str, Any], reason: str) -> Proposal:
+        """Note an allowance of names that a second steward has to confirm; it states no ε."""
+        return self._add(caller, name, "naming", {**terms, "epsilon": "0", "reason": reason})
+
     def all(self) -> list[Proposal]:
         """Every proposal, the latest first."""
         rows = self._records.all(PROPOSALS)
@@ -167,6 +174,9 @@ class Proposals:
         reason = f"{proposal.reason} (confirmed by {caller.name})"
         if proposal.kind == "allowance":
             return self._ledger.allow_constrained(proposal.dataset, terms["epsilon"], by=proposal.by, reason=reason)
+        if proposal.kind == "naming":
+            stated = {"detector": terms["detector"], "most": terms["most"], "by_row": terms["by_row"]}
+            return self._ledger.allow_naming(proposal.dataset, **stated, by=proposal.by, reason=reason)
         expires = None if terms["expires"] is None else date.fromisoformat(terms["expires"])
         return self._ledger.grant(
             proposal.dataset,

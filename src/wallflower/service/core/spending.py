@@ -172,7 +172,8 @@ def _merge_spenders(account: Account, analyst: str) -> dict[str, Spending]:
 def _days_left(account: Account, recent: Iterable[Expense], letter: str, days: int) -> Fraction:
     limit, spent = account.limit, account.spent
     plain = Fraction() if spent.unsummed else limit.epsilon - spent.epsilon  # such a charge has no bound in plain ε
-    left = max(limit.rho - spent.rho if letter == "ρ" else plain, Fraction())
+    squares = Fraction() if spent.unsquared else limit.rho - spent.rho  # names were released: only the sum accepts
+    left = max(squares if letter == "ρ" else plain, Fraction())
     pace = sum((expense.amount(letter) for expense in recent), Fraction()) / days
     return left and (left / pace if pace else Fraction(_HORIZON_DAYS + 1))
 

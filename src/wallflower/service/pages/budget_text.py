@@ -161,6 +161,14 @@ def _event_text(entry: Entry, details: Mapping[str, Any]) -> Message:
             if not amount:
                 return t("Output-constrained answers disallowed")
             return t("Output-constrained answers allowed, up to ε = {epsilon} in all", epsilon=amount)
+        case "naming":
+            if not details["most"]:
+                return t("Lists of names forbidden, by the detector of entry {detector}", detector=details["detector"])
+            return t(
+                "Lists of names allowed: {most:,} names in all, by the detector of entry {detector}",
+                most=details["most"],
+                detector=details["detector"],
+            )
         case "charge":
             parts = [t("Charge: {query}", query=entry.label)]
             if entry.names:
@@ -189,6 +197,19 @@ def spent_text(account: Account, spent: Spending) -> Message:
 
 def _notes(account: Account, name: str) -> Iterator[Message]:
     """Return what else there is to know about an account, the most urgent first."""
+    if account.naming.since is not None:
+        yield t(
+            "Since entry {entry} of the ledger answers name records. No guarantee covers anybody who is named.",
+            entry=account.naming.since,
+        )
+    for allowance in account.naming.allowances:
+        if allowance.dataset == name and allowance.most:
+            yield t(
+                "Lists of names are allowed: {left:,} of {most:,} names are left, by the detector of entry {detector}.",
+                left=allowance.left,
+                most=allowance.most,
+                detector=allowance.detector,
+            )
     if account.fence.since is not None:
         yield t(
             "The differential privacy guarantee ended with entry {entry} of the ledger: an output-constrained answer "

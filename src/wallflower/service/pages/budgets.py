@@ -105,6 +105,7 @@ def routes() -> list[Route]:
         act_route("/datasets/{dataset}/budget/quotas", set_quota),
         act_route("/datasets/{dataset}/budget/declaration", declare),
         act_route("/datasets/{dataset}/budget/constrained", allow_constrained),
+        act_route("/datasets/{dataset}/budget/naming", allow_naming),
         *_review_routes(),
         *_proposals_routes(),
     ]
@@ -158,6 +159,23 @@ def allow_constrained(visit: Visit) -> Response:
         return visit.core.allow_constrained(visit.by, visit.path("dataset"), epsilon, reason=read_reason(visit))
 
     return _make_change(visit, "constrained", change)
+
+
+def allow_naming(visit: Visit) -> Response:
+    """Allow lists of names by one detector, or forbid them."""
+
+    def change() -> Entry | Proposal:
+        detector, most = (_number(visit, name) for name in ("detector", "most"))
+        return visit.core.allow_naming(
+            visit.by,
+            visit.path("dataset"),
+            detector or 0,
+            most or 0,
+            reason=read_reason(visit),
+            by_row=visit.form.get("by_row") == "yes",
+        )
+
+    return _make_change(visit, "naming", change)
 
 
 def _make_change(visit: Visit, form: str, change: Callable[[], Entry | Proposal]) -> Response:

@@ -29,7 +29,7 @@ from wallflower.query.parameter import LOSS_HELP, Question, list_parameters
 from wallflower.rehearsal import make_up, sample_words
 from wallflower.release import Release
 from wallflower.release.guarantee import certainty
-from wallflower.release.text import rough, rows_of, symbol
+from wallflower.release.text import rough, rows_of, rows_of_value, symbol
 from wallflower.schema import Schema
 from wallflower.service.api.bodies import FindRelease
 from wallflower.service.core.access.tokens import new_id
@@ -359,6 +359,8 @@ async def ask(visit: Visit) -> Response:
         key = form_key(visit, query)
         admitted = await run_sync(partial(core.admit, force=is_ticked(visit)), caller, name, query, key)
         work, later = partial(core.ask, admitted), admitted.is_long
+        if query.is_delivered_once:
+            return await run_sync(_list_page, visit, await visit.jobs.wait(work, caller))
         found = await visit.jobs.answer(work, caller, name, query.kind, later=later)
     except AnswerPending as pending:
         return redirect(f"/releases/{pending.charge}")
@@ -366,6 +368,17 @@ async def ask(visit: Visit) -> Response:
         again = f"{plan_at(shown, question)}?{urlencode(settings_in(question, visit.form))}"
         return refusal_page(visit, refusal, again=again, dataset=name, question=question.kind)
     return redirect(f"/releases/{found.ledger_id}" if isinstance(found, Release) else f"/jobs/{found.id}")
+
+
+def _list_page(visit: Visit, made: Release[Any]) -> Response:
+    """A value that is delivered once, on the one page that answers its form; a form that is sent again finds the rest
+    of the release."""
+    if made.is_withheld:
+        return redirect(f"/releases/{made.ledger_id}")
+    rows = rows_of_value(made.value, None)
+    response = visit.render("list.html", made=made, headings=list(rows[0]) if rows else [], rows=rows)
+    response.headers["cache-control"] = "no-store"
+    return response
 
 
 def job(visit: Visit) -> Response:

@@ -44,7 +44,7 @@ def release(visit: Visit) -> Response:
     return visit.render(
         "release.html",
         made=made,
-        brief=is_brief(made.value),
+        brief=is_brief(made.value) and not made.is_withheld,
         shown=shown,
         day=day_words(made),
         link=link,

@@ -289,6 +289,8 @@ def _ask_endpoint(question: Question) -> Any:
         query = await run_sync(parse_query, question, body, partial(core.release, caller))
         admitted = await run_sync(partial(core.admit, force=is_forced(body)), caller, dataset, query, key)
         jobs: Jobs = request.app.state.jobs
+        if query.is_delivered_once:
+            return _answer_response(await jobs.wait(partial(core.ask, admitted), caller))
         later = admitted.is_long or "respond-async" in (prefer or "").lower()
         answer = await jobs.answer(partial(core.ask, admitted), caller, dataset, query.kind, later=later)
         return _answer_response(answer)

@@ -15,6 +15,7 @@ from wallflower.service.api.bodies import (
     Decline,
     Grant,
     GrantForRequest,
+    NamingBody,
     NewRequest,
     Quota,
 )
@@ -61,6 +62,16 @@ def allow_constrained(dataset: DatasetName, body: Allowance, caller: Steward, co
     """Allow output-constrained answers, which do not satisfy differential privacy and are accounted separately. Above
     `four_eyes_above` the response is 202 and a proposal that a second steward confirms."""
     change = core.allow_constrained(caller, dataset, body.epsilon, reason=body.reason)
+    return _change_response(core, caller, dataset, change)
+
+
+@ROUTER.post(
+    f"{_BUDGET}/naming", status_code=201, tags=["budgets"], response_model=models.Change, responses=_WAITING_DOCS
+)
+def allow_naming(dataset: DatasetName, body: NamingBody, caller: Steward, core: TheCore) -> Response:
+    """Allow lists of names, which protect nobody whom they name, by one detector. With `four_eyes_above` the response
+    is 202 and a proposal that a second steward confirms."""
+    change = core.allow_naming(caller, dataset, body.detector, body.most, reason=body.reason, by_row=body.by_row)
     return _change_response(core, caller, dataset, change)
 
 
