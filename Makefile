@@ -12,14 +12,14 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 # so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow check lint docs site wheel pythons catalogues verbs bench soak proofs clean postgresql chromium java coq nginx prometheus glewlwyd tumult
+.PHONY: demo test test-slow check lint docs site wheel pythons catalogues verbs bench soak proofs clean postgresql chromium java coq nginx prometheus glewlwyd mosquitto tumult
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/wallflower demo
 
 # What fails is run once more, alone, and named. CI reads the last line, a summary.
-test: lint postgresql chromium java nginx prometheus glewlwyd
+test: lint postgresql chromium java nginx prometheus glewlwyd mosquitto
 	$(BIN)/python scripts/run_tests.py -m "not heavy"
 
 test-slow: $(VENV)/.dev coq tumult
@@ -84,7 +84,7 @@ clean:
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build wallflower-demo
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-postgresql chromium java nginx prometheus coq glewlwyd tumult:
+postgresql chromium java nginx prometheus coq glewlwyd mosquitto tumult:
 	@scripts/setup $@
 
 $(BIN)/python:

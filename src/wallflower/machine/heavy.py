@@ -7,7 +7,7 @@ Import them from here: the names are typed for mypy and cost nothing until an at
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import PackageMissing
 from wallflower.machine.lazy import Lazy, is_there
@@ -24,6 +24,11 @@ __all__ = [
     "matplotlib_ticker",
     "missing_package",
     "numpy_polynomial",
+    "paho_mqtt_client",
+    "paho_mqtt_enums",
+    "paho_mqtt_packettypes",
+    "paho_mqtt_properties",
+    "paho_mqtt_subscribeoptions",
     "pandas",
     "polars_exceptions",
     "psycopg",
@@ -71,6 +76,12 @@ if TYPE_CHECKING:
     import sklearn.datasets as sklearn_datasets
     import sklearn.metrics as sklearn_metrics
     import sqlalchemy as sqlalchemy
+
+    paho_mqtt_client: Any
+    paho_mqtt_enums: Any
+    paho_mqtt_packettypes: Any
+    paho_mqtt_properties: Any
+    paho_mqtt_subscribeoptions: Any  # parts of it are not typed
 else:
     cryptography_exceptions = Lazy("cryptography.exceptions", extra="sensors")
     cryptography_hazmat_primitives_asymmetric_x25519 = Lazy(
@@ -83,6 +94,11 @@ else:
     matplotlib_layout_engine = Lazy("matplotlib.layout_engine", extra="plots")
     matplotlib_ticker = Lazy("matplotlib.ticker", extra="plots")
     numpy_polynomial = Lazy("numpy.polynomial")
+    paho_mqtt_client = Lazy("paho.mqtt.client", extra="mqtt")
+    paho_mqtt_enums = Lazy("paho.mqtt.enums", extra="mqtt")
+    paho_mqtt_packettypes = Lazy("paho.mqtt.packettypes", extra="mqtt")
+    paho_mqtt_properties = Lazy("paho.mqtt.properties", extra="mqtt")
+    paho_mqtt_subscribeoptions = Lazy("paho.mqtt.subscribeoptions", extra="mqtt")
     pandas = Lazy("pandas", extra="frames")
     polars_exceptions = Lazy("polars.exceptions", extra="frames")
     psycopg = Lazy("psycopg", extra="postgres")
@@ -115,6 +131,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "matplotlib": "plots",
     "mcp": "mcp",
     "mcp_types": "mcp",
+    "paho": "mqtt",
     "pandas": "frames",
     "polars": "frames",
     "prometheus_client": "service",

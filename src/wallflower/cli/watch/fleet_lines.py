@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from wallflower.cli.options import facts_of
 from wallflower.cli.show import notice, say_cap
+from wallflower.cli.watch.feeds import open_feed, open_hooks
 from wallflower.data.lines import VALUE, FleetBatch, fleet_batches
 from wallflower.errors import BudgetExhausted, ParameterError
 from wallflower.ledger import Ledger
@@ -43,7 +44,7 @@ def decide_fleet(query: Any, given: Mapping[str, Any], dataset: str) -> str:
     own = {name: given[name] for name in ("analyst", "idempotency_key", "renew", "force", "look_ahead")}
     opened: Fleet | None = None
     try:
-        with Ledger.open(given["ledger"]) as ledger:
+        with open_feed(given) as feed, Ledger.open(given["ledger"]) as ledger:
             try:
                 opened = fleet(
                     query,
@@ -57,10 +58,14 @@ def decide_fleet(query: Any, given: Mapping[str, Any], dataset: str) -> str:
             except BudgetExhausted:
                 say_cap(ledger, dataset)
                 raise
-            with opened:
+            with opened, open_hooks(given) as hooks:
                 _announce(opened, query, ledger, dataset)
-                for batch in fleet_batches(given["source"], columns):
-                    _write(batch, opened.decide_many(batch.streams, batch.times, batch.array))
+                batches = fleet_batches(given["source"], columns) if feed is None else feed.fleet_batches(columns)
+                for batch in batches:
+                    told = opened.decide_many(batch.streams, batch.times, batch.array)
+                    if hooks is not None:
+                        hooks.note(_notices(batch, told, opened.charge, dataset))
+                    _write(batch, told)
         return ""
     except KeyboardInterrupt:
         if opened is None:
@@ -79,6 +84,18 @@ def _announce(opened: Fleet, query: Any, ledger: Ledger, dataset: str) -> None:
             "A process did not end well: observations that it may have decided about, and whose decisions are not in "
             "the store, are skipped."
         )
+
+
+def _notices(batch: FleetBatch, told: FleetDecisions, charge: int, dataset: str) -> dict[str, dict[str, Any]]:
+    """What is said of each flag: what the output says of it, and whose it is."""
+    scores = [None] * len(told) if told.scores is None else told.scores.tolist()
+    found = {}
+    for stream, time, flag, score in zip(batch.streams, batch.times, told.outliers, scores, strict=True):
+        if flag:
+            more = {} if score is None else {"score": score}
+            body = {"dataset": dataset, "charge": charge, "stream": stream, "time": time, "outlier": True, **more}
+            found[f"{dataset}/{charge}/{json.dumps([stream, time])}"] = body
+    return found
 
 
 def _write(batch: FleetBatch, told: FleetDecisions) -> None:

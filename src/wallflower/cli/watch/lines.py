@@ -6,6 +6,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 
@@ -14,11 +15,14 @@ import typer
 from wallflower.cli.options import DATA, OUTPUT, READING, facts_of
 from wallflower.cli.remote import open_remote
 from wallflower.cli.show import notice, say_cap
+from wallflower.cli.watch.feeds import open_feed, open_hooks, require_feeds
 from wallflower.cli.watch.fleet_lines import decide_fleet, require_fleet
 from wallflower.data import Schema
 from wallflower.data.lines import STDIN, Oddities, Stream, stream
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Ledger
+from wallflower.machine.hooks import Hooks
+from wallflower.machine.mqtt import is_address
 from wallflower.queries.watch.seasons import SeasonalBaseline
 from wallflower.query.parameter import Question
 from wallflower.schema.columns import Selection, call_or_refuse, list_names
@@ -86,6 +90,30 @@ _ASK: Final[Mapping[str, Any]] = {
             rich_help_panel=DATA,
         ),
     ],
+    "message_id": Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="with mqtt://: the member that identifies a message, so that one that is sent twice is decided once",
+            rich_help_panel=DATA,
+        ),
+    ],
+    "on_flag": Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="run a command for every flag, with the decision as JSON on its standard input; needs --checkpoint",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
+    "webhook": Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="send every flag there, signed with the key in WALLFLOWER_WEBHOOK_SECRET; needs --checkpoint",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
     "renew": Annotated[
         bool,
         typer.Option(
@@ -112,6 +140,9 @@ _STREAM_ONLY: Final = {
     "first": "--from",
     "renew": "--renew",
     "look_ahead": "--look-ahead",
+    "message_id": "--message-id",
+    "on_flag": "--on-flag",
+    "webhook": "--webhook",
 }
 _BASELINE: Final = {"mean": None, "covariance": None, "centre": "mean", "variance": "covariance"}
 _WORDS: Final = {True: "true", False: "false", None: 'null, "skipped": true'}
@@ -132,6 +163,7 @@ def ask_options(question: Question) -> Mapping[str, Any]:
 def require_fitting(given: dict[str, Any]) -> None:
     """Refuse options that belong to the other way of asking, before anything is read."""
     require_fleet(given)
+    require_feeds(given)
     given["json_lines"] = given["json_lines"] or given["fleet"]
     if not given["json_lines"] and given["source"] == STDIN:
         raise ParameterError(
@@ -166,13 +198,16 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
     watch: OpenWatch | None = None
     try:
         wanted = Selection(names=query.columns or (facts.default_numbers if facts else ()) or None)
-        found = stream(
-            given["source"], wanted, time=None if query.seasonal_baseline is None else query.seasonal_baseline.time
-        )
-        with Ledger.open(given["ledger"]) as ledger:
+        time = None if query.seasonal_baseline is None else query.seasonal_baseline.time
+        with open_feed(given) as feed, Ledger.open(given["ledger"]) as ledger:
+            found = stream(given["source"], wanted, time=time) if feed is None else feed.stream(wanted.names, time)
             watch = _open_watch(query, found, facts, ledger, dataset, given)
-            with watch:
-                _follow(watch, found, _first_number(watch, given))
+            with watch, open_hooks(given) as hooks:
+                first = _first_number(watch, given) if feed is None else feed.first_number(watch.charge, watch.position)
+                _tell_known(hooks, watch, dataset)
+                _follow(watch, found, first, partial(_write, hooks=hooks, watch=watch, dataset=dataset))
+                if feed is not None:
+                    feed.settle(watch.charge, watch.position)
         return
     except KeyboardInterrupt:
         pass
@@ -239,13 +274,13 @@ def _first_number(watch: OpenWatch, given: Mapping[str, Any]) -> int:
     return watch.position + 1 if given["goes_on"] or given["source"] == STDIN else 1
 
 
-def _follow(watch: OpenWatch, found: Stream, following: int) -> None:
+def _follow(watch: OpenWatch, found: Stream, following: int, write: Callable[[Decisions], None]) -> None:
     warned = set[str]()
     try:
         for batch in found.batches:
             told = watch.decide_many(batch.rows, first=following, times=batch.times)
             following += len(told)
-            _write(told)
+            write(told)
             _warn_of_oddities(found.oddities, warned)
             if told.exhausted:
                 _tell(f'{{"observation": {following}, "outlier": null, "exhausted": true}}\n')
@@ -277,7 +312,28 @@ def _count_oddities(odd: Oddities) -> None:
         notice(f"Ignored: {', '.join(ignored)}.")
 
 
-def _write(told: Decisions) -> None:
+def _tell_known(hooks: Hooks | None, watch: OpenWatch, dataset: str) -> None:
+    """Hand over the flags that an earlier process stored and perhaps did not: those known to the hooks stay as they
+    are."""
+    if hooks is not None and watch.position:
+        hooks.note(_notices(watch.history(1, watch.position), watch, dataset))
+
+
+def _notices(told: Decisions, watch: OpenWatch, dataset: str) -> dict[str, dict[str, Any]]:
+    """What is said of each flag: what the output says of it, and whose it is."""
+    scores = told.noisy_scores or [None] * len(told)
+    found = {}
+    for number, (flag, score) in enumerate(zip(told.outliers, scores, strict=True), told.first):
+        if flag:
+            more = {} if score is None else {"score": score}
+            body = {"dataset": dataset, "charge": watch.charge, "observation": number, "outlier": True, **more}
+            found[f"{dataset}/{watch.charge}/{number}"] = body
+    return found
+
+
+def _write(told: Decisions, *, hooks: Hooks | None, watch: OpenWatch, dataset: str) -> None:
+    if hooks is not None:
+        hooks.note(_notices(told, watch, dataset))
     flags = [_WORDS[flag] for flag in told.outliers]
     scores = ["" if score is None else f', "score": {score}' for score in told.noisy_scores or [None] * len(told)]
     pairs = enumerate(zip(flags, scores, strict=True), told.first)
@@ -297,10 +353,10 @@ def _fate(watch: OpenWatch | None, checkpoint: str | None) -> str:
 
 
 def _stem(source: str) -> str:
-    if source == STDIN:
+    if source == STDIN or is_address(source):
         raise ParameterError(
-            "--dataset: standard input has no name, and the budget is tracked under one. Add --dataset NAME, or "
-            "name it in the schema."
+            "--dataset: standard input and brokers have no name, and the budget is tracked under one. Add --dataset "
+            "NAME, or name it in the schema."
         )
     return Path(Path(source).name.removesuffix(".gz")).stem
 
