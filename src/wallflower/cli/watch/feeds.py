@@ -32,6 +32,7 @@ def require_feeds(given: Mapping[str, Any]) -> None:
         raise ParameterError(f"{wants[0]}: what is not handled yet is kept beside the checkpoint. Add --checkpoint.")
     if wants and "://" in str(given["checkpoint"]):
         raise ParameterError(f"{wants[0]}: needs a checkpoint that is a file, beside which it keeps one of its own.")
+    _read_targets(given)
 
 
 def _needs_checkpoint(given: Mapping[str, Any], is_broker: bool) -> Sequence[tuple[str, bool]]:
@@ -80,14 +81,16 @@ def open_feed(given: Mapping[str, Any]) -> Iterator[Feed | None]:
         yield Feed(source, inbox)
 
 
+def _read_targets(given: Mapping[str, Any]) -> list[Target]:
+    command = [Command.parse(given["on_flag"])] if given["on_flag"] else []
+    webhook = [Webhook.parse(given["webhook"])] if given["webhook"] else []
+    return [*command, *webhook]
+
+
 @contextmanager
 def open_hooks(given: Mapping[str, Any]) -> Iterator[Hooks | None]:
     """Start the hooks that were named; None where there are none."""
-    targets: list[Target] = []
-    if given["on_flag"]:
-        targets.append(Command.parse(given["on_flag"]))
-    if given["webhook"]:
-        targets.append(Webhook.parse(given["webhook"]))
+    targets = _read_targets(given)
     if not targets:
         yield None
         return
