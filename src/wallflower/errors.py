@@ -181,6 +181,12 @@ class NotAllowed(PrivacyError):
     exit_code = 5
 
 
+class CheckFailed(PrivacyError):
+    """A check of a pipeline did not pass: the data are more unusual than its limit allows."""
+
+    exit_code = 6
+
+
 class ServiceError(PrivacyError):
     """A service cannot be reached, does not know what was asked for, or could not answer."""
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from typer.main import get_command
 from typer.models import CommandInfo, TyperInfo
 
-from wallflower.cli import batches, config, lab, questions, releases, start, steward
+from wallflower.cli import batches, checks, config, lab, questions, releases, start, steward
 from wallflower.cli.agents import mcp
 from wallflower.cli.help import use_wide_help
 from wallflower.cli.sensors import sensors
@@ -51,6 +51,7 @@ def build(available: Iterable[Question]) -> typer.Typer:
     app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
     plans = typer.Typer(help=_PLANS, no_args_is_help=True)
     batches.add(plans, known)
+    checks.add(app)
     app.callback(invoke_without_command=True)(_overview(known))
     kinds = {question.kind for question in known}
     questions.add(app, plans, (*known, *(question for question in COMPANIONS if question.companion_of in kinds)))
