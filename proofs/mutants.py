@@ -650,6 +650,113 @@ CERTIFICATES = [
     ),
 ]
 
+WHO = [
+    Mutant(
+        "Who.v",
+        "Definition coin (b : bool) : R := if b then 1 - q else q.",
+        "Definition coin (b : bool) : R := if b then q else 1 - q.",
+        "a coin that names with e^-eps: the list says who is there",
+    ),
+    Mutant(
+        "Who.v",
+        "Definition named (s : seq I) (c : coins) := take h [seq j <- s | c j].",
+        "Definition named (s : seq I) (c : coins) := [seq j <- take h s | c j].",
+        "the order is cut at h before coins are tossed: who leaves lets another in",
+    ),
+    Mutant(
+        "Who.v",
+        "who_in X Z <= q^-1 * who_in X' Z.",
+        "who_in X Z <= who_in X' Z.",
+        "(L) without eps: a record that is skipped with q might not be there at all",
+        pinned=(
+            "(Who.who_in (R:=R) q h X Z) <= ((q^-1) * (Who.who_in (R:=R) q h X' Z))",
+            "(Who.who_in (R:=R) q h X Z) <= (Who.who_in (R:=R) q h X' Z)",
+        ),
+    ),
+    Mutant(
+        "Who.v",
+        "Theorem L_sets X X' (Z : pred (seq I)) : adjacent X X' -> (forall o, Z o -> i \\notin o) ->",
+        "Theorem L_sets X X' (Z : pred (seq I)) : adjacent X X' -> (forall o, Z o -> i \\in o) ->",
+        "(L) for those who are named: nothing is promised to them",
+        pinned=("(forall o : seq I, (Z o) -> i \\notin o)", "(forall o : seq I, (Z o) -> i \\in o)"),
+    ),
+    Mutant(
+        "Who.v",
+        "(forall j k, j != i -> k != i -> ahead X j k = ahead X' j k).",
+        "(forall j k, j != i -> k != i -> ahead X j k = ahead X j k).",
+        "adjacent tables in which others change places: the list tells them apart",
+    ),
+    Mutant(
+        "Who.v",
+        "p d * who q h (X d) o <= expR (e1 + eps) * (p' d * who q h (X' d) o).",
+        "p d * who q h (X d) o <= expR eps * (p' d * who q h (X' d) o).",
+        "(T) without the loss of the detector",
+        pinned=("((expR (e1 + eps)) * ((p' d) * (Who.who", "((expR eps) * ((p' d) * (Who.who"),
+    ),
+    Mutant(
+        "Who.v",
+        "= (1 - q) * chance q (fun c => (count c (before (order X)) < h)%N).",
+        "= (1 - q) * chance q (fun c => (count c (before (order X)) <= h)%N).",
+        "(R) with h names before: the list is full then",
+        pinned=(
+            "((count c (Who.before (I:=I) i (Who.order X))) < h)%N",
+            "((count c (Who.before (I:=I) i (Who.order X))) <= h)%N",
+        ),
+    ),
+]
+
+PEOPLE = [
+    Mutant(
+        "People.v",
+        "Definition same_but i s s' := forall j, j != i -> rows_of j s = rows_of j s'.",
+        "Definition same_but i s s' := forall j, j == i -> rows_of j s = rows_of j s'.",
+        "(Y1) where the rows of all others change",
+    ),
+    Mutant(
+        "People.v",
+        "(forall j, j != i -> row_in second j = row_in second' j) ->",
+        "(forall j, j == i -> row_in second j = row_in second' j) ->",
+        "(Y3) where the rows of all others in the second table change",
+    ),
+    Mutant(
+        "People.v",
+        "(forall o, (#|kept o :&: mine| <= c)%N) ->",
+        "(forall o, (#|kept o :&: mine| <= c.+1)%N) ->",
+        "(Y2) for c + 1 kept rows at the price of c",
+    ),
+    Mutant(
+        "People.v",
+        "Hypothesis sees_kept : forall o X X' A, (forall r, r \\in kept o -> X r = X' r) ->",
+        "Hypothesis sees_kept : forall o X X' A, (forall r, r \\in kept o -> X r = X r) -> X = X' ->",
+        "(Y2) for a query that sees rows which are not kept",
+    ),
+    Mutant(
+        "Paths.v",
+        "concentrated ((k ^ 2)%:R * rho) (path 0%N) (path k).",
+        "concentrated (k%:R * rho) (path 0%N) (path k).",
+        "k rho for a path of k steps: group privacy of rho is quadratic",
+        pinned=("(((k ^ 2)%:R) * rho)", "((k%:R) * rho)"),
+    ),
+    Mutant(
+        "Paths.v",
+        "concentrated ((j + 1) ^+ 2 * rho) p r.",
+        "concentrated ((j ^+ 2 + 1) * rho) p r.",
+        "steps add up as independent answers do: two steps at rho would cost 2 rho",
+    ),
+    Mutant(
+        "Paths.v",
+        "0 <= l -> 0 <= m -> l + m = 1 ->",
+        "0 <= l -> 0 <= m -> l + m <= 1 ->",
+        "a convexity without weights that add up to 1: e^0 <= 0 for l = m = 0",
+    ),
+    Mutant(
+        "Paths.v",
+        "(expR (e1 + e2))%:E * \\esum_(a in S) (both p' r' a)%:E)%E.",
+        "(expR e1)%:E * \\esum_(a in S) (both p' r' a)%:E)%E.",
+        "two parts of an answer at the price of the first",
+    ),
+]
+
 TRUST = [
     Mutant(
         "Noise.v",
@@ -806,6 +913,8 @@ MUTANTS = [
     *NOISE,
     *COUNT,
     *CERTIFICATES,
+    *WHO,
+    *PEOPLE,
     *TRUST,
     *LABELS,
     *STATEMENTS,

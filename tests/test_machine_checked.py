@@ -18,8 +18,10 @@ import pytest
 import wallflower as wf
 from wallflower.data import Points
 from wallflower.privacy import Kind, Loss
+from wallflower.release.release import name_person_labels
 from wallflower.theorems import COVERAGE as COVERAGE_OF_LABELS
 from wallflower.theorems import find_evidence, sort_by_evidence
+from wallflower.units import Protection
 
 ROOT = Path(__file__).parents[1]
 PROOFS = ROOT / "proofs"
@@ -129,6 +131,22 @@ def test_a_release_names_labels_that_exist_and_no_more_than_is_checked(query: An
     assert all(COVERAGE_OF_LABELS[label] in ("whole", "epsilon") for label in checked)
     assert set(checked) | set(evidence["proved on paper"]) == set(labels)
     assert evidence["tested"]
+
+
+@pytest.mark.parametrize(
+    ("protection", "labels"),
+    [
+        (Protection(), set()),
+        (Protection(person="who"), {"(Y1) of ledger"}),
+        (Protection(person="who", units_per_person=3), {"(Y2) of ledger", "(U1) of ledger", "(U8) of ledger"}),
+    ],
+    ids=str,
+)
+def test_a_release_about_people_names_what_makes_a_person_of_their_rows(
+    protection: Protection, labels: set[str]
+) -> None:
+    assert set(name_person_labels(protection)) == labels
+    assert {label[1:3] for label in labels} <= stated_labels("ledger")
 
 
 def test_what_is_checked_for_epsilon_is_not_claimed_for_rho() -> None:

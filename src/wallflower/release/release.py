@@ -33,7 +33,7 @@ from wallflower.release.guarantee import Facts, Guarantee
 from wallflower.release.inputs import Records, project
 from wallflower.release.steward_key import steward_key
 from wallflower.schema.schema import require_secret_rows
-from wallflower.theorems import sort_by_evidence
+from wallflower.theorems import name_labels, sort_by_evidence
 from wallflower.units import Claim, Protection, cost_text, price
 
 _PATIENCE: Final = 10.0  # seconds for a ledger to take what was paid for
@@ -99,7 +99,7 @@ class Payment(Generic[D, A]):
 
     def _sort_theorems(self) -> Mapping[str, tuple[str, ...]]:
         labels = self.query.rests_on(self.view) or (f"the theorem of {self.query.proof}",)
-        return sort_by_evidence(labels, self.receipt.cost.kind)
+        return sort_by_evidence((*labels, *name_person_labels(self.receipt.protection)), self.receipt.cost.kind)
 
     def _make_release(self, value: Any, facts: Facts) -> Release[Any]:
         query, receipt, reading = self.query, self.receipt, self.query.reading(value, facts)
@@ -141,6 +141,17 @@ class Payment(Generic[D, A]):
         found = self.query.conditions_of_release(reading.extras, self.view)
         known = [words for words in found if words not in quality.conditions]
         return replace(quality, conditions=(*quality.conditions, *known))
+
+
+def name_person_labels(protection: Protection) -> tuple[str, ...]:
+    """Name the theorems by which a guarantee for records is one for people with several rows; none without them.
+
+    >>> name_person_labels(Protection(person="patient_no")), name_person_labels(Protection())
+    (('(Y1) of ledger',), ())
+    """
+    if protection.person is None:
+        return ()
+    return name_labels("ledger", "Y1" if protection.units_per_person == 1 else "Y2 U1 U8")
 
 
 def guarantee_of(
