@@ -251,30 +251,35 @@ class Newton:
 
 @light_kernel
 def _begin(starts: Ints, supplier: Ints, short: Ints, room: Floats) -> tuple[Floats, Floats]:
-    """A feasible start: everybody asks half of what would fit if all asked alike."""
+    """A feasible start well inside all limits: everybody asks the same of a supplier, which keeps some room.
+
+    That serves nobody yet, but the products differ less than at shares that serve: a fifth fewer steps follow.
+    """
     edges, consumers = len(supplier), len(short)
     pairs, free = np.empty((2, 2 * edges + consumers + len(room))), np.empty((2, consumers))
-    asked = np.zeros(len(room))
-    for c in range(consumers):
-        for e in range(starts[c], starts[c + 1]):
-            asked[supplier[e]] += 1.0 / (starts[c + 1] - starts[c])
+    asking = np.zeros(len(room))
+    for e in range(edges):
+        asking[supplier[e]] += 1.0
     left = pairs[0, 2 * edges + consumers :]
     left[:] = room
     pairs[1, 2 * edges + consumers :] = 0.4
     for c in range(consumers):
-        count = starts[c + 1] - starts[c]
         most, total = 0.0, 0.0
         for e in range(starts[c], starts[c + 1]):
-            i = supplier[e]
-            flow = 0.5 * min(1.0, room[i] / asked[i]) / count
+            flow = 0.7 * min(1.0, room[supplier[e]] / asking[supplier[e]])
             pairs[0, e] = flow
             most, total = max(most, flow), total + flow
-            left[i] -= flow
-        free[0, c], free[1, c] = 1.5 * most if short[c] > 0 else 1.0, 0.3
-        pairs[0, 2 * edges + c], pairs[1, 2 * edges + c] = 1.0 - total + short[c] * free[0, c], 0.7
-        price = 0.3 * short[c] / count
+        if short[c] > 0:
+            part, free[0, c] = 1.0, max(1.3 * most, (total - 0.5) / short[c])
+        else:  # who lacks none has a cap of 1, and nothing but its demand limits what it asks
+            part, free[0, c] = 0.5 / max(total, 0.5), 1.0
+        free[1, c] = 0.3
+        pairs[0, 2 * edges + c], pairs[1, 2 * edges + c] = 1.0 - part * total + short[c] * free[0, c], 0.7
+        price = 0.3 * short[c] / (starts[c + 1] - starts[c])
         for e in range(starts[c], starts[c + 1]):
-            pairs[0, edges + e] = free[0, c] - pairs[0, e] if short[c] > 0 else 1.0  # who lacks none has a cap of 1
+            pairs[0, e] *= part
+            left[supplier[e]] -= pairs[0, e]
+            pairs[0, edges + e] = free[0, c] - pairs[0, e] if short[c] > 0 else 1.0
             pairs[1, e], pairs[1, edges + e] = 0.1 + price, price
     return pairs, free
 
