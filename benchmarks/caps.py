@@ -34,6 +34,7 @@ from wallflower.neighbours.noisy_count import (
     cap_rule,
     count_noise,
     crowding_steps,
+    gap_steps,
     size_cap,
 )
 from wallflower.neighbours.pairs import Floats, build_tree, count_neighbours, squared_reach
@@ -229,6 +230,11 @@ def measure_caps(setting: Setting) -> Measurement:
     bias: dict[int, float] = {}
     seconds: dict[int, float] = {}
     usual = {usual_cap(n, k, len(trees), Loss(epsilon)) for epsilon in EPSILONS}
+
+    def gap_at(cap: int) -> float:
+        """What the value may lie below the extension; by group, no more than GAP."""
+        return GAP + (float(gap_steps(n, k, cap) * STEP) if len(trees) == 1 else 0.0)
+
     signal.signal(signal.SIGVTALRM, stop)
     for cap in sorted({cap for cap in (*CAPS, *usual) if cap <= k} | {k}, reverse=True):
         if math.inf in seconds.values() and cap not in usual:
@@ -236,7 +242,7 @@ def measure_caps(setting: Setting) -> Measurement:
         start = time.process_time()
         signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT if bias else 0.0)
         try:
-            bias[cap] = n - outliers - sum(certify(tree, k, float(cap), GAP).lower for tree in trees)
+            bias[cap] = n - outliers - sum(certify(tree, k, float(cap), gap_at(cap)).lower for tree in trees)
             seconds[cap] = time.process_time() - start
         except OutOfTime:
             seconds[cap] = math.inf
@@ -270,14 +276,17 @@ def compare_rules(measured: Measurement) -> Iterator[dict[str, Any]]:
                 "cap": usual,
                 "bias": least_bias_at(measured.bias, usual),
                 "is_least": min(usual, k) not in measured.bias,
-                "noise": noise_error(usual, loss, by_group),
+                "noise": noise_error(usual, loss, by_group, gap=0),
                 "seconds": seconds_at(measured.seconds, usual),
             },
             "now": {
                 "cap": likely,
                 "tested": rule.test is not None,
                 "bias": sum(chance * bias_at(measured.bias, cap) for cap, chance in chances.items()),
-                "noise": sum(chance * noise_error(cap, rule.numbers, by_group) for cap, chance in chances.items()),
+                "noise": sum(
+                    chance * noise_error(cap, rule.numbers, by_group, gap=gap_steps(n, k, cap))
+                    for cap, chance in chances.items()
+                ),
                 "seconds": seconds + (measured.testing if rule.test else 0.0),
             },
         }
@@ -307,10 +316,10 @@ def seconds_at(seconds: dict[int, float], cap: int) -> float:
     return min(LIMIT, seconds.get(max((known for known in seconds if known <= cap), default=0), LIMIT))
 
 
-def noise_error(cap: int, loss: Loss, by_group: bool) -> float:
+def noise_error(cap: int, loss: Loss, by_group: bool, *, gap: int) -> float:
     """The mean absolute noise, of a group where groups are counted."""
     if not by_group:
-        return count_noise(cap, loss).mean_error()
+        return count_noise(cap, loss, gap=gap).mean_error()
     return CountByGroup(neighbours=1, radius=1.0, by=("group",), slack=cap, loss=loss).law.mean_error()
 
 

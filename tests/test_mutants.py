@@ -151,7 +151,7 @@ def chosen_at(more: Fraction) -> Callable[..., Any]:
 
 def hidden_steps(steps: Callable[[int], int]) -> Callable[[int, Any], Any]:
     """Noise of the extension that hides so many steps at a slack."""
-    return lambda slack, loss: mechanisms.calibrate(steps(slack), loss, step=Fraction(1, 128))
+    return lambda slack, loss, gap=0: mechanisms.calibrate(steps(slack) + gap, loss, step=Fraction(1, 128))
 
 
 def count_by_value(values: Any, radius: float, neighbours: int, **more: Any) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from wallflower.mechanisms import calibrate, calibrate_cube, gaussian_scale, smooth_additive
 from wallflower.mechanisms.additive import smooth_beta
-from wallflower.neighbours.noisy_count import GAP, STEP, count_noise, crowding_sensitivity
+from wallflower.neighbours.noisy_count import GAP, STEP, count_noise, crowding_sensitivity, gap_steps
 from wallflower.noise import round_up
 from wallflower.privacy import Loss, zcdp_of_epsilon
 from wallflower.queries.subspaces.choice import draws, rho_of
@@ -85,6 +85,9 @@ def test_gaussian_noise_at_delta_keeps_a_margin(sensitivity: int, epsilon: str, 
 def test_the_solver_pays_for_its_gap() -> None:
     """A certified value is below the extension by GAP at most, on either table: two gaps are one step of the grid."""
     assert 2 * Fraction(GAP) <= STEP
+    assert [gap_steps(n, 8, 7) for n in (0, 9_999, 10_000, 10**9)] == [0, 0, 8 * 128 // 32, 8 * 128 // 32]
+    assert gap_steps(10**9, 7, 7) == 0
+    assert count_noise(7, Loss("1"), gap=32).scale >= 8 * 128 + 32 + 1
     assert count_noise(2, Loss("1")).scale >= 3 * 128 + 1
     assert [crowding_sensitivity(neighbours) for neighbours in (1, 4, 20)] == [
         (1 + 2 + 2) * 128 + 4,  # four values of the extension, each with a step for the solver

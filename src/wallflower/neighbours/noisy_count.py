@@ -29,7 +29,9 @@ Floats = NDArray[np.float64]
 Records: TypeAlias = "Floats | TiledPoints | pairs.Tree | pairs.Graph"  # the last two know who is near already
 
 STEP: Final = Fraction(1, 128)
-GAP: Final = 1 / 256  # eta: how far the certified value may lie below E; two of them make one step of the grid
+GAP: Final = 1 / 256  # how far the certified value may lie below E; two of them make one step of the grid
+LARGE_TABLE_RECORDS: Final = 10_000  # from here on a programme may be solved less exactly, and the noise pays for it
+GAP_SHARE: Final = Fraction(1, 32)  # of slack + 1, the sensitivity of E: what a large table may lie below E besides GAP
 CONFIDENCE: Final = 0.95
 CAPS_THAT_NEVER_BIND: Final[Mapping[int | None, int]] = {
     1: 2,
@@ -305,9 +307,21 @@ def crowding_steps(
     return total
 
 
-def count_noise(slack: int, loss: Loss) -> Additive:
-    """The noise that hides one record in the extension.  (N)"""
-    return calibrate((slack + 1) * STEP.denominator + 1, loss, step=STEP)
+def gap_steps(n: int, neighbours: int, slack: int) -> int:
+    """Steps of the grid by which the value of a table may lie below E, besides GAP. A programme that need not be solved
+    so exactly takes a half to a fifth of the time, and the noise grows by GAP_SHARE. With a slack of at least
+    `neighbours` programmes are rare, and in small tables they are small: there it is 0.  (N)
+
+    >>> gap_steps(9_999, 20, 5), gap_steps(10_000, 20, 5), gap_steps(10_000, 5, 5)
+    (0, 24, 0)
+    """
+    is_wide = n >= LARGE_TABLE_RECORDS and slack < neighbours
+    return math.floor(GAP_SHARE * (slack + 1) * STEP.denominator) if is_wide else 0
+
+
+def count_noise(slack: int, loss: Loss, *, gap: int = 0) -> Additive:
+    """The noise that hides one record in the extension, whose value may lie `gap` steps and GAP below E.  (N)"""
+    return calibrate((slack + 1) * STEP.denominator + gap + 1, loss, step=STEP)
 
 
 def noisy_steps(
@@ -322,27 +336,38 @@ def noisy_steps(
     certify: bool = False,
 ) -> int:
     """The number of outliers with noise, in steps of the grid."""
-    steps = exact_steps(points, radius, neighbours, slack, normalise=normalise, certify=certify)
-    return steps + count_noise(slack, loss).draw(noise)  # (N)
+    n = points.shape[0] if isinstance(points, np.ndarray) else points.n
+    gap = 0 if certify else gap_steps(n, neighbours, slack)
+    steps = exact_steps(points, radius, neighbours, slack, normalise=normalise, gap=gap, certify=certify)
+    return steps + count_noise(slack, loss, gap=gap).draw(noise)  # (N)
 
 
 def exact_steps(
-    points: Records, radius: float, neighbours: int, slack: int, *, normalise: bool, certify: bool = False
+    points: Records,
+    radius: float,
+    neighbours: int,
+    slack: int,
+    *,
+    normalise: bool,
+    gap: int = 0,
+    certify: bool = False,
 ) -> int:
-    """The number of outliers by the extension, in steps of the grid and without noise: not private. With `certify` it
-    follows from an accepted certificate, for records in memory.  (C5)"""
+    """The number of outliers by the extension, in steps of the grid and without noise: not private. The value is at
+    most `gap` steps and GAP below E. With `certify` it follows from an accepted certificate, for records in memory, and
+    is at most GAP below E.  (C5)"""
     if certify:
         assert isinstance(points, np.ndarray)
         tree = pairs.index_points(points, radius, normalise=normalise)
         return certificate.count_steps(tree.n, certificate.serve_parts(tree, neighbours, slack), STEP.denominator)
+    tolerance = GAP + float(gap * STEP)
     if isinstance(points, TiledPoints):
         n, reach = points.n, pairs.squared_reach(radius, points.width, normalise=normalise)
         with points.tile(size=tiling.tile_size(points.width, neighbours)) as tiles:
-            bounds = tiling.certify_tiles(tiles, reach, neighbours, float(slack), GAP)  # (T)
+            bounds = tiling.certify_tiles(tiles, reach, neighbours, float(slack), tolerance)  # (T)
     else:
         tree = pairs.index_points(points, radius, normalise=normalise) if isinstance(points, np.ndarray) else points
         n = tree.n
-        bounds = extension.certify(tree, neighbours, float(slack), GAP)
+        bounds = extension.certify(tree, neighbours, float(slack), tolerance)
     return math.floor((n - float(bounds.lower)) * STEP.denominator + 0.5)
 
 

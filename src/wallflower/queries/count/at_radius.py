@@ -40,6 +40,7 @@ from wallflower.neighbours.noisy_count import (
     crowded_neighbours,
     crowding_steps,
     exact_count,
+    gap_steps,
     interval,
     join_widths,
     noisy_steps,
@@ -285,7 +286,8 @@ class ExtensionCount(RadiusCount[C], CappedQuery[Records, C]):
     def capped_noise(self, n: int, dimension: int, chosen: ChosenCap | None = None) -> Additive:
         """Return the noise of the count with this degree cap.  (N)"""
         capped = self.with_cap(n, dimension, chosen)
-        return count_noise(capped.fixed_slack, capped.loss_per_number)
+        gap = 0 if self.has_certificates else gap_steps(n, self.neighbours, capped.fixed_slack)
+        return count_noise(capped.fixed_slack, capped.loss_per_number, gap=gap)
 
     def noise(self, n: int, dimension: int) -> Additive:
         return self.capped_noise(n, dimension)

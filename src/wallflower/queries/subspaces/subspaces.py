@@ -36,7 +36,14 @@ from wallflower.neighbours.limits import (
     rounding_bound,
     search_effort,
 )
-from wallflower.neighbours.noisy_count import count_noise, interval, noisy_steps, public_cap, round_to_records
+from wallflower.neighbours.noisy_count import (
+    count_noise,
+    gap_steps,
+    interval,
+    noisy_steps,
+    public_cap,
+    round_to_records,
+)
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.privacy import exact as read_exactly
@@ -308,6 +315,11 @@ class Subspaces(NearQuery[Records, Value]):
         slack = public_cap(n, self.neighbours, Loss(loss.amount / self.top, kind=loss.kind, delta=loss.delta))
         return slack, count_loss(loss, self.top, slack)
 
+    def _count_noise(self, n: int, dimension: int) -> Additive:
+        """Return the noise of each count.  (C)"""
+        slack, loss = self._count_terms(n, dimension)
+        return count_noise(slack, loss, gap=gap_steps(n, self.neighbours, slack))
+
     def _rho(self, n: int, dimension: int) -> Fraction:
         """Return the zCDP parameter of a pure loss: of the choice, the leads, and the counts if there are any.  (R)"""
         counted = self._count_terms(n, dimension)[1].epsilon if self.counts else Fraction()
@@ -389,7 +401,7 @@ class Subspaces(NearQuery[Records, Value]):
         return rate_errors(error, self._expectation(n, dimension), conditions=())
 
     def _intervals(self, value: Value, facts: PublicFacts) -> list[tuple[int, int]]:
-        law = count_noise(*self._count_terms(facts.n, facts.dimension))
+        law = self._count_noise(facts.n, facts.dimension)
         return [interval(count, facts.n, law) for count in _outliers(value)]
 
     def picture(self, value: Value, facts: PublicFacts) -> Bars | Ranks:
@@ -538,7 +550,7 @@ class Subspaces(NearQuery[Records, Value]):
 
     def blur(self, n: int, dimension: int) -> float:
         """Return how far the noise of a count reaches, with 95 %."""
-        return count_noise(*self._count_terms(n, dimension)).half_width(CONFIDENCE)
+        return self._count_noise(n, dimension).half_width(CONFIDENCE)
 
     @classmethod
     def example(cls) -> Self:

@@ -38,7 +38,7 @@ from wallflower.mechanisms import Additive, calibrate, smooth_beta
 from wallflower.neighbours.certificate import certify_exactly
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.limits import global_bound
-from wallflower.neighbours.noisy_count import GAP, STEP, exact_steps
+from wallflower.neighbours.noisy_count import GAP, LARGE_TABLE_RECORDS, STEP, exact_steps, gap_steps
 from wallflower.neighbours.pairs import build_tree
 from wallflower.neighbours.radii import Tally
 from wallflower.noise import Noise
@@ -82,6 +82,7 @@ CIRCLE: Final = World(
 # Worlds, with the radius in plain Euclid
 PATH: Final = World(tuple((float(x),) for x in range(7)), 4)
 SMALL_PLUS: Final = World(((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)), 5)
+BRIDGE: Final = World(((0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (3.0, 0.0), (9.0, 9.0)), 5)
 PLUS: Final = World(((0.0, 0.0), (2.0, 0.0), (-2.0, 0.0), (0.0, 2.0), (0.0, -2.0), (9.0, 9.0)), 5)
 DIAMOND: Final = World(((1.0, 2.0), (0.0, 2.0), (1.0, 1.0), (1.0, 3.0), (2.0, 2.0), (0.0, 0.0)), 5)
 ROW: Final = World(((0.0, 0.0), (3.0, 0.0), (6.0, 0.0), (9.0, 0.0), (20.0, 0.0)), 7)
@@ -201,27 +202,39 @@ def _extension_bounds() -> Iterator[Finding]:
     for neighbours, (place, world) in enumerate({"plus": SMALL_PLUS, "path": PATH}.items(), start=1):
         inliers, hidden = partial(_inliers, neighbours=neighbours), partial(_hidden, _extension(neighbours, PURE))
         yield audit_bound(hidden, inliers, world, name=f"extension: what its noise hides, on a {place}")
-    yield _solver_off(SMALL_PLUS)
+    yield from _solver_off(SMALL_PLUS, 1)
+    yield from _solver_off(BRIDGE, SLACK + 1, LARGE_TABLE_RECORDS)
     yield _certificates(0.0)
     yield _certificates(float(STEP), expected=True)
     yield _certified_steps(0)
     yield _certified_steps(1, expected=True)
 
 
-def _solver_off(world: World) -> Finding:
+def _solver_off(world: World, neighbours: int, beside: int = 0) -> Iterator[Finding]:
     """Whether the noise hides one record even where the solver is as far off as it may be, on one table and not on the
-    other, and rounding favours the attacker."""
-    query = _extension(1, PURE)
-    exact = {table: _inliers(np.array(table), 1) for table in world.tables()}
-    off = {table: (_steps(world.size - value), _steps(world.size - value + GAP)) for table, value in exact.items()}
+    other, and rounding favours the attacker. With `beside` records at another place the table is a large one, whose
+    values may be further off; the noise of a small one does not hide that."""
+    query, place = _extension(neighbours, PURE), np.full((beside, 2), 1000.0)
+    gap = GAP + float(gap_steps(world.size + beside, neighbours, SLACK) * STEP)
+    exact = {table: _inliers(np.array(table), neighbours) for table in world.tables()}
+    off = {table: (_steps(world.size - value), _steps(world.size - value + gap)) for table, value in exact.items()}
     shown = max(off[other][1] - off[table][0] for table in exact for other in world.neighbours(table))
-    claimed = _hidden(query, np.array(next(world.tables()))) / float(STEP)
+    small = np.array(next(world.tables()))
+    name = "extension: what its noise hides, the solver off by as much as it may be"
+    yield _compare_steps(name, shown, _hidden(query, np.concatenate([small, place])))
+    if beside:
+        yield _compare_steps(f"broken: noise of a small table, {name}", shown, _hidden(query, small), expected=True)
+
+
+def _compare_steps(name: str, shown: int, hidden: float, *, expected: bool = False) -> Finding:
+    claimed = hidden / float(STEP)
     return Finding(
-        name="extension: what its noise hides, the solver off by as much as it may be",
+        name=name,
         way=Way.WORLD,
         claimed=claimed,
         lower=float(shown),
         caught=shown > claimed * (1 + ROUNDING),
+        expected=expected,
         text=f"the steps move by {shown}, the noise hides {claimed:.6g}",
     )
 
