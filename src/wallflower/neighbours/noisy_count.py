@@ -357,8 +357,8 @@ def exact_steps(
     is at most GAP below E.  (C5)"""
     if certify:
         assert isinstance(points, np.ndarray)
-        tree = pairs.index_points(points, radius, normalise=normalise)
-        return certificate.count_steps(tree.n, certificate.serve_parts(tree, neighbours, slack), STEP.denominator)
+        index = pairs.index_points(points, radius, normalise=normalise)
+        return certificate.count_steps(index.n, certificate.serve_parts(index, neighbours, slack), STEP.denominator)
     tolerance = GAP + float(gap * STEP)
     if isinstance(points, TiledPoints):
         n, reach = points.n, pairs.squared_reach(radius, points.width, normalise=normalise)
