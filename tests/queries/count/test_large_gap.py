@@ -1,4 +1,4 @@
-"""From 10,000 records on a programme may be solved less exactly: the noise that is drawn, stated and planned pays for it."""
+"""From 10,000 records on a programme may be solved less exactly, and the noise of the count pays for it."""
 
 import numpy as np
 import pytest
