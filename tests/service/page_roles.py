@@ -58,6 +58,17 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/releases/{number}/arrow"): (None, callers(200, other=404)),
     ("GET", "/releases/{number}/csv"): (None, callers(200, other=404)),
     ("GET", "/releases/{number}/picture/{form}"): (None, callers(404)),  # of the two forms this is neither
+    ("GET", "/public"): (None, callers(200, anonymous=200)),
+    ("GET", "/public.json"): (None, callers(200, anonymous=200)),
+    # nothing is public here: test_publications.py has what is
+    **{
+        ("GET", f"/public/{{number}}{suffix}"): (None, callers(404, anonymous=404))
+        for suffix in ("", ".json", ".csv", ".svg", "/embed")
+    },
+    ("GET", "/releases/{number}/publish"): (None, stewards(200)),
+    ("POST", "/releases/{number}/publish"): ({}, stewards(303)),
+    ("GET", "/releases/{number}/withdraw"): (None, stewards(200)),
+    ("POST", "/releases/{number}/withdraw"): ({"reason": "wrong year"}, stewards(303)),
     ("GET", "/datasets/{dataset}/budget"): (None, readers(200)),
     ("POST", "/datasets/{dataset}/budget/grants"): (GRANT, stewards(303)),
     ("POST", "/datasets/{dataset}/budget/quotas"): ({"epsilon": "0.1", "analyst": "bo"}, stewards(303)),

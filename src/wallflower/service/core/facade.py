@@ -46,6 +46,7 @@ from wallflower.service.core.metrics import LedgerState, Metrics
 from wallflower.service.core.previews import Previews, hides_size
 from wallflower.service.core.problems import Refusal, unanswered_refusal, unrecorded_refusal
 from wallflower.service.core.proposals import Proposal, Proposals
+from wallflower.service.core.publications import Publications
 from wallflower.service.core.records import Records
 from wallflower.service.core.spending import redact_account
 from wallflower.service.settings import EVERYBODY, Registration, Settings
@@ -96,6 +97,7 @@ class Core:
             store.observe_errors(partial(self.metrics.count, "ledger_errors"))
         self.proposals = Proposals(settings, self.records, self.ledger, self.tokens)
         self.letters = Letters(self.records, self.catalog, self.ledger)
+        self.publications = Publications(self.records, self.ledger, questions, self.acts.note)
         self.previews = Previews(settings, self.catalog, self.ledger)
         room = {"waiting": settings.waiting, "waiting_each": settings.computing_waiting_each}
         meters = {name: self.metrics.queue(name) for name in ("computations", "large_bodies")}

@@ -46,6 +46,7 @@ KINDS: Final[Mapping[str, tuple[int, Message]]] = {
     "session-closed": (409, t("The session of the watch is closed")),
     "chain-broken": (409, t("The ledger's chain is broken")),
     "conflict": (409, t("It conflicts with the present state")),
+    "withdrawn": (410, t("The release was withdrawn")),
     "too-large": (413, t("The body is too large")),
     "url-too-long": (414, t("The URL is too long")),
     "head-too-large": (431, t("The head of the request is too large")),

@@ -1,5 +1,5 @@
 """Tables of the service, in the database of the ledger: tokens, second factors, people, data sets, jobs, watches,
-requests for budget, proposals, acts of stewards and questions of agents."""
+requests for budget, proposals, public releases, acts of stewards and questions of agents."""
 
 from __future__ import annotations
 
@@ -57,6 +57,9 @@ AGENT_QUESTIONS: Final = _table(
     *("analyst", "token", "agent", "account", "dataset", "kind", "body", "epsilon", "state"),
     *("decided_by", "decided", "created"),
     needed=("analyst", "agent", "account", "dataset", "kind", "body", "state"),
+)
+PUBLICATIONS: Final = _table(
+    "service_publications", "dataset", "by", "withdrawn", "reason", "created", needed=("dataset", "by")
 )
 USES: Final = _table("service_token_uses", "by", "used", "created", needed=())
 

@@ -29,6 +29,7 @@ from wallflower.service.pages import (
     lists,
     openid,
     planner,
+    publications,
     reference,
     registration,
     releases,
@@ -42,7 +43,7 @@ from wallflower.service.pages.display import Displays
 from wallflower.service.pages.language import STATIC_FILES, version_of
 from wallflower.service.pages.planner import Samples
 from wallflower.service.pages.sessions import Sessions
-from wallflower.service.pages.visit import BASE, CONTENT_POLICY, page, refusal_page
+from wallflower.service.pages.visit import BASE, CONTENT_POLICY, EMBED_POLICY, FILE_POLICY, page, refusal_page
 from wallflower.text import t
 
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
@@ -71,6 +72,7 @@ _MODULES: Final = (
     datasets,
     planner,
     releases,
+    publications,
     lists,
     requests,
     streams,
@@ -83,7 +85,11 @@ _MODULES: Final = (
 
 
 class PolicyMiddleware:
-    """Middleware that adds the content security policy to every response."""
+    """Middleware that adds the content security policy to every response.
+
+    A response may bring one of two policies of its own: that of the page that other sites may frame, which has no
+    form and no cookie, and that of pictures, which are opened without scripts.
+    """
 
     def __init__(self, app: ASGIApp, form_targets: str) -> None:
         self._app = app
@@ -93,8 +99,10 @@ class PolicyMiddleware:
         async def send_with_policy(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers["content-security-policy"] = self._policy
-                headers["x-frame-options"] = "DENY"
+                stated = headers.get("content-security-policy")
+                headers["content-security-policy"] = stated if stated in (EMBED_POLICY, FILE_POLICY) else self._policy
+                if stated != EMBED_POLICY:
+                    headers["x-frame-options"] = "DENY"
                 headers["cross-origin-opener-policy"] = "same-origin"
             await send(message)
 

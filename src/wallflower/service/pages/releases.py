@@ -40,11 +40,17 @@ def release(visit: Visit) -> Response:
         return _waiting_page(visit, pending)
     made = _release(visit)
     shown = _displays(visit).of(made, visit.catalogue)
-    link = f"{visit.origin}{BASE}/releases/{made.ledger_id}"
+    publication = visit.core.publications.find(made.ledger_id)
+    is_public = publication is not None and publication.withdrawn is None
+    page_place = f"{BASE}/{'public' if is_public else 'releases'}/{made.ledger_id}"
+    link = f"{visit.origin}{page_place}"
     return visit.render(
         "release.html",
         made=made,
         brief=is_brief(made.value) and not made.is_withheld,
+        publication=publication,
+        obstacle=visit.core.publications.obstacle(made),
+        page_place=page_place,
         shown=shown,
         day=day_words(made),
         link=link,

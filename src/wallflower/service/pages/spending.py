@@ -154,6 +154,8 @@ ACTION_TEXTS: Final[Mapping[str, Message]] = {
         t("allowance proposed"),
         t("allowance confirmed"),
         t("allowance declined"),
+        t("release published"),
+        t("release withdrawn"),
     )
 }
 MAX_EXPORTED_ACTS: Final = 1_000_000

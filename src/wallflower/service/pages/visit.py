@@ -139,8 +139,12 @@ CONTENT_POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
+EMBED_POLICY: Final = (
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'none'; frame-ancestors *; base-uri 'none'"
+)
+FILE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
 
-Who = Literal["anybody", "caller", "reader", "steward"]
+Who = Literal["public", "anybody", "caller", "reader", "steward"]  # a "public" page looks at no session
 
 # Forms that an auditor may send: they change nothing but the auditor's own sign-in.
 _OWN_FORMS: Final = frozenset({"/sign-in", "/sign-out", "/language", "/second-factor", "/account", "/account/revoke"})
@@ -274,16 +278,16 @@ def page(
     async def endpoint(request: Request) -> Response:
         visit = Visit(request=request, cookie=request.cookies.get(cookie_name(request), "")[:100] or new_cookie())
         try:
-            is_signed = visit.sessions.is_signed(visit.cookie)
+            is_signed = who != "public" and visit.sessions.is_signed(visit.cookie)
             known = await run_sync(visit.sessions.caller, visit.cookie) if is_signed else None
-            if visit.core.settings.trusted_header is not None:
+            if visit.core.settings.trusted_header is not None and who != "public":
                 person = person_in_header(request, visit.core.settings)
                 known = known if known is not None and is_current(known, person, visit.core.settings) else None
                 if known is None and person is not None and request.method == "GET":
                     return await _sign_in_by_header(visit, person)
             visit = replace(visit, caller=known and replace(known, address=client_address(request)))
             request.state.visitor = visit.caller  # for the log
-            if who != "anybody" and visit.caller is None:
+            if who not in ("public", "anybody") and visit.caller is None:
                 return await _sign_in_first(visit)
             if request.method == "POST":
                 visit = replace(visit, form=await _form(visit))
