@@ -458,6 +458,20 @@ INVENTED: dict[str, tuple[str, str, Mutate]] = {
         "detector at ρ",
         wrap(detector.Detector, "_epsilon_of", lambda epsilon_of, query, part: 3 * epsilon_of(query, part)),
     ),
+    "new counts without noise beside earlier ones that have it": (
+        "detector",
+        "detector that grows",
+        wrap(detector, "blur", lambda blur, counts, law, noise: counts),
+    ),
+    "a detector that grows at twice its ε": (
+        "detector",
+        "detector that grows",
+        wrap(
+            detector.Detector,
+            "split",
+            lambda split, query, *facts: replace(half := split(query, *facts), counts=half.counts + half.counts),
+        ),
+    ),
     "others without noise": ("detector", "flags of groups", wrap(flags.Flags, "answer", through(Quiet))),
     "one draw for flagged and others": ("detector", "flags of groups", wrap(flags.Flags, "answer", through(Echo))),
     "ρ of a detector without its grids": (

@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import wallflower as wf
 from wallflower.errors import BudgetExhausted, ParameterError, SameRecords
+from wallflower.queries.detector.grids import count_cells
 from wallflower.schema import Column
 from wallflower.sklearn import PrivateOutlierDetector, expected_failed_checks
 
@@ -237,3 +238,23 @@ def test_text_in_a_table_is_refused_without_quoting_a_cell(tmp_path: Path) -> No
         PrivateOutlierDetector("5", dataset="two", ledger=tmp_path / "ledger.db").fit(frame)
     assert "Secret" not in str(refusal.value)
     assert "No" not in str(refusal.value).split()
+
+
+def test_partial_fits_add_up_and_each_is_paid(tmp_path):
+    """Three parts of a table, at an ε that leaves no noise: the counts are those of the whole."""
+    draw = np.random.default_rng(5)
+    records = draw.normal(size=(3000, 3))
+    with wf.Ledger.open(tmp_path / "parts.db") as ledger:
+        ledger.grant("parts", wf.Loss("1000000"), by="steward", reason="tests")
+        model = PrivateOutlierDetector(epsilon="300000", dataset="parts", ledger=tmp_path / "parts.db")
+        grids = None
+        for part in np.split(records, 3):
+            model.partial_fit(part)
+            grids = grids or model.model_.grids
+            assert model.model_.grids == grids
+        assert ledger.account("parts").spent.epsilon == 900000
+    exact = count_cells(records, grids)
+    assert np.abs(model.model_.counts - exact).max() <= 3
+    assert (model.predict(records) == -1).sum() == pytest.approx(60, abs=40)
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(records[:, :2])

@@ -86,18 +86,32 @@ class PrivateOutlierDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         `SameRecords` is raised, and nothing is charged, if another data set of the ledger holds these records.
         """
         del y
+        return self._pay_fit(X, None)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add these records to those that were fitted before, and pay for them; without any, fit.
+
+        Columns, spreads and grids stay, so that all of epsilon but the part of the threshold is spent on counts. A
+        threshold is chosen for the records of this call. What the calls cost adds up for a data set, also where
+        each call has records of other people.
+        """
+        del y
+        return self._pay_fit(X, getattr(self, "release_", None))
+
+    def _pay_fit(self, X: Any, earlier: Release[Any] | None) -> Self:
         if not self.unpaid_steps:
             _refuse_unpaid_steps()
         if self.dataset is None:
             raise ParameterError("dataset: a fit is charged to a data set, and none is named. Pass dataset='...'.")
-        values = self._validate(X, ensure_min_samples=2)
+        values = self._validate(X, ensure_min_samples=2, reset=earlier is None)
         names = tuple(map(str, getattr(self, "feature_names_in_", number_columns(values.shape[1]))))
         facts = Schema() if self.schema is None else take_schema(self.schema)
         cells = pa.table(dict(zip(names, values.T, strict=True)))
         table = load(cells, schema=facts.only(names), name=self.dataset)
         points = table.points(names)  # not from_array: points of a table are compared by their unscaled cells
         share = None if self.contamination is None else str(self.contamination)
-        query = Detector(loss=Loss(self.epsilon), contamination=share, spreads=self.spreads)  # type: ignore[arg-type]
+        settings = {"spreads": self.spreads} if earlier is None else {"like": earlier, "grow": True}
+        query = Detector(loss=Loss(self.epsilon), contamination=share, **settings)  # type: ignore[arg-type]
         with Ledger.open(self.ledger) as ledger:
             check_shared_records(points, ledger)
             analyst = self.analyst or default_analyst()

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from wallflower.privacy import Exact, Loss
+from wallflower.queries.detector.model import Layout
 from wallflower.queries.explain.detectors.base import Detector
 from wallflower.queries.explain.draws.utilities import Utility
 from wallflower.queries.shift.shift import ShiftAnswer
@@ -435,6 +436,8 @@ class Questions:
         columns: tuple[str, ...] | None = None,
         spreads: Literal["private", "schema"] = "private",
         scale: int | ReleaseLike | None = None,
+        like: Layout | ReleaseLike | dict[str, Any] | int | None = None,
+        grow: bool = False,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -449,6 +452,9 @@ class Questions:
         spreads        source of the spreads: measured privately, or the schema's scales, which cost nothing: private,
                        schema
         scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
+        like           a detector (release, file or ledger entry) whose columns, spreads and grids are used: counts then
+                       add up
+        grow           add the counts of the detector in like, so that the answer is a detector of both tables
         epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta          δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho            zero-concentrated privacy loss ρ, instead of ε and δ
@@ -827,6 +833,8 @@ class Plans:
         columns: tuple[str, ...] | None = None,
         spreads: Literal["private", "schema"] = "private",
         scale: int | ReleaseLike | None = None,
+        like: Layout | ReleaseLike | dict[str, Any] | int | None = None,
+        grow: bool = False,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,

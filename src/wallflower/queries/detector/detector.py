@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from wallflower.data import Points, Table, TiledPoints, TiledTable, points_of
+from wallflower.data import Points, Table, TiledPoints, TiledTable, load, points_of
 from wallflower.drawing.picture import Figures, HeatMap, Picture
 from wallflower.errors import DataError, ParameterError
 from wallflower.mechanisms import Additive, calibrate_counts, choose_together, epsilon_of_range
@@ -39,7 +39,7 @@ from wallflower.neighbours.spreads import (
 from wallflower.noise import Noise, draws
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.detector.grids import Coins, Floats, Ints, lay_grids
-from wallflower.queries.detector.model import THRESHOLDS, Model, misses
+from wallflower.queries.detector.model import THRESHOLDS, Layout, Model, misses
 from wallflower.queries.detector.tasks import cells_of, numbers_above
 from wallflower.queries.near import SCALE_RELEASE, replace_amount, rescale
 from wallflower.query import (
@@ -49,6 +49,7 @@ from wallflower.query import (
     PublicFacts,
     Query,
     Reading,
+    ReleaseInput,
     ReleaseLike,
     Status,
     least_amount,
@@ -137,7 +138,22 @@ class Detector(Query[Points | TiledPoints, Value]):
     )
     scale: int | ReleaseLike | None = field(default=None, metadata={"help": SCALE_HELP, "release": SCALE_RELEASE})
 
+    like: Layout | ReleaseLike | dict[str, Any] | int | None = field(
+        default=None,
+        metadata={
+            "help": "a detector (release, file or ledger entry) whose columns, spreads and grids are used: counts then "
+            "add up",
+            "release": ReleaseInput(kind="detector", as_value=True, also=("threshold",)),
+        },
+    )
+    grow: bool = field(
+        default=False,
+        metadata={"help": "add the counts of the detector in like, so that the answer is a detector of both tables"},
+    )
+
     def __post_init__(self) -> None:
+        if self.like is not None and not isinstance(self.like, Layout):
+            object.__setattr__(self, "like", Layout.of(self.like, with_counts=self.grow))  # before it is an entry
         normalise_fields(self)
         check_loss(self.kind, self.loss)
         check_scale(self.scale)
@@ -145,6 +161,17 @@ class Detector(Query[Points | TiledPoints, Value]):
             object.__setattr__(self, "contamination", read_share(self.contamination, "contamination"))
         if self.spreads not in SPREADS:
             raise ParameterError(f"spreads: {self.spreads!r} is not known; it is one of {', '.join(SPREADS)}.")
+        if self.layout is None and self.grow:
+            raise ParameterError("grow: there is no detector to add counts to. Pass its release in like.")
+        if self.layout is not None and (self.columns, self.scale, self.spreads) != (None, None, "private"):
+            raise ParameterError(
+                "like: columns, scale and spreads are those of the detector in like. Omit them, or omit like."
+            )
+
+    @property
+    def layout(self) -> Layout | None:
+        """Where the detector in `like` cuts its columns."""
+        return self.like if isinstance(self.like, Layout) else None
 
     @classmethod
     def make_model(cls, value: Any) -> Model:
@@ -170,6 +197,8 @@ class Detector(Query[Points | TiledPoints, Value]):
         return replace(claim, rho=rho)
 
     def view(self, data: Any) -> Points | TiledPoints:
+        if self.layout is not None:
+            return self._view_like(data, self.layout.model)
         points = (
             data.coded_points(self.columns) if isinstance(data, Table | TiledTable) else points_of(data, self.columns)
         )
@@ -184,10 +213,22 @@ class Detector(Query[Points | TiledPoints, Value]):
             )
         return points
 
+    def _view_like(self, data: Any, model: Model) -> Points | TiledPoints:
+        """Records as those of the detector in `like` were read, or a refusal by what is public of them."""
+        table = data if isinstance(data, Points | Table | TiledTable) else load(data)
+        missing = [name for name in model.columns if name not in table.columns]
+        if missing:
+            raise DataError(f"like: the table has no column {missing[0]!r}, which that detector has. Pass another one.")
+        points = model.project(table)
+        model.require_same_grids(replace(model, schema=points.schema.only(model.columns)))
+        if points.n < 2:
+            raise DataError("a detector needs two records or more. Fit it to a larger table.")
+        return points
+
     @property
     def is_scaled(self) -> bool:
         """Whether the columns come in spreads already, so that nothing is spent on them."""
-        return self.scale is not None or self.spreads == "schema"
+        return self.scale is not None or self.spreads == "schema" or self.layout is not None
 
     def split(self, n: int, dimension: int, labels: int = 0) -> Split:
         """Divide the loss: a tenth for the threshold, of the rest a share for spreads, what is left for counts. Of the
@@ -199,6 +240,9 @@ class Detector(Query[Points | TiledPoints, Value]):
         affordable = max(2, pairing_size(n) * spreads // RECORDS_EPSILON_PER_SPREAD)
         columns = dimension - labels if self.is_scaled else min(dimension - labels, affordable)
         grids = min(MAX_GRIDS, max(MIN_GRIDS, -(-(columns + labels) // 2)))
+        if self.layout is not None:
+            stated = self.layout.to_json()
+            columns, grids = len(stated["spreads"]), len(stated["grids"])
         return Split(
             spreads=spreads, counts=counts, threshold=self._epsilon_of(threshold), columns=columns, grids=grids
         )
@@ -208,6 +252,8 @@ class Detector(Query[Points | TiledPoints, Value]):
         return epsilon_of_range(part) if self.loss.kind is Kind.ZCDP else part
 
     def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
+        if self.layout is not None:
+            return self._answer_like(data, self.layout, noise)
         labels = label_sizes(data)
         split = self.split(data.n, data.dimension, len(labels))
         key = noise.below(KEY)  # public: columns and grids, and not the pairing (K)
@@ -223,15 +269,31 @@ class Detector(Query[Points | TiledPoints, Value]):
             floor=floor_of(split.law),
             schema=data.schema.only(data.columns).bare(),
         )
-        if self.contamination is not None:
-            wanted = round(self.contamination * data.n)
-            above, marks = numbers_above(data, model), model.thresholds
-            threshold = choose_threshold(marks, above, wanted, split.threshold, noise)
-            miss = self.off(data.n, data.dimension) / data.n
-            model = replace(model, threshold=threshold, contamination=self.contamination, miss=miss)
+        model = self._choose_threshold(model, data, split, noise)
         widths = {data.columns[at]: spread for at, spread in spreads.items()}
         named = [data.columns[at] for at in labels]
         return {"key": f"{key:032x}", "spreads": widths, "labels": named, **model.to_json()}
+
+    def _answer_like(self, data: Points | TiledPoints, layout: Layout, noise: Noise) -> Value:
+        """Counts in the grids of a released detector, added to its own where it grows.  (A)"""
+        stated, earlier = layout.to_json(), layout.model
+        split = self.split(data.n, data.dimension, count_labels(data))
+        counts = blur(cells_of(data, earlier.grids), split.law, noise)
+        model = replace(earlier, counts=counts, floor=floor_of(split.law))
+        if self.grow:
+            model = earlier + model
+        model = self._choose_threshold(model, data, split, noise)
+        return {"key": stated["key"], "spreads": stated["spreads"], "labels": stated["labels"], **model.to_json()}
+
+    def _choose_threshold(self, model: Model, data: Points | TiledPoints, split: Split, noise: Noise) -> Model:
+        """The detector with a threshold, where a share of these records is to be flagged.  (H)"""
+        if self.contamination is None:
+            return model
+        wanted = round(self.contamination * data.n)
+        above, marks = numbers_above(data, model), model.thresholds
+        threshold = choose_threshold(marks, above, wanted, split.threshold, noise)
+        miss = self.off(data.n, data.dimension) / data.n
+        return replace(model, threshold=threshold, contamination=self.contamination, miss=miss)
 
     def measure(self, data: Points | TiledPoints, chosen: list[int], split: Split, noise: Noise) -> dict[int, float]:
         """The spread of each chosen column: 1 where columns come in spreads, else drawn together, by a secret pairing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, Self, overload
@@ -30,11 +30,12 @@ from wallflower.queries.detector.grids import (
     add_surprises,
     parts_of,
 )
-from wallflower.schema import Schema
+from wallflower.schema import Column, Schema
 from wallflower.schema.columns import list_names
 
 MODELS: Final = ("detector", "threshold")  # queries whose releases hold a detector
 ARROW_KEY: Final = b"wallflower-detector"
+MAX_COUNT: Final = 2**50  # of a cell, so that sums are whole numbers in floats too
 THRESHOLDS: Final = 2001  # to choose among
 
 
@@ -60,6 +61,49 @@ class Model:
     threshold: float | None = None
     contamination: Fraction | None = None
     miss: float = 1.0
+
+    def __add__(self, other: object) -> Model:
+        """The detector of the records of both: counts add up, and so do the squares of their noise.  (A)
+
+        Both have the same grids: one was fitted `like` the other. A threshold is that of one of them and is dropped.
+        """
+        if not isinstance(other, Model):
+            return NotImplemented
+        self.require_same_grids(other)
+        return replace(
+            self,
+            counts=self.counts + other.counts,
+            floor=math.hypot(self.floor, other.floor),
+            threshold=None,
+            contamination=None,
+            miss=1.0,
+        )
+
+    def __radd__(self, other: object) -> Model:
+        """So that `sum` adds up detectors."""
+        return self if other == 0 else NotImplemented
+
+    def require_same_grids(self, other: Model) -> None:
+        """Refuse a detector whose counts mean something else.
+
+        other  a detector whose counts are to be added
+        """
+        if self.columns != other.columns:
+            raise ParameterError(
+                f"detector: these are of other columns ({list_names(other.columns)}, and not "
+                f"{list_names(self.columns)}), so their counts do not add up. Fit one like the other."
+            )
+        for mine, theirs in zip(self.schema.columns or (), other.schema.columns or (), strict=True):
+            if _reading_of(mine) != _reading_of(theirs):
+                raise ParameterError(
+                    f"detector: column {mine.name!r} was read by other categories, another scale, centre or unit, so "
+                    "the counts do not add up. Fit one like the other, by the same schema."
+                )
+        if self.grids != other.grids:
+            raise ParameterError(
+                "detector: these have other grids, drawn by another key or by other spreads, so their counts do not "
+                "add up. Fit one like the other (like = its release)."
+            )
 
     @property
     def scales(self) -> dict[str, float]:
@@ -316,6 +360,45 @@ def require_detector(number: object) -> None:
         raise ParameterError(
             "detector: that is neither a release of detector nor its number in the ledger. Pass one of them."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a released detector cuts its columns, and its counts where others are added to them: public, as JSON."""
+
+    text: str
+
+    @classmethod
+    def of(cls, released: Any, *, with_counts: bool) -> Self:
+        """The layout of a release of `detector`, of its value, or of either as plain JSON."""
+        value = released if isinstance(released, Mapping) else getattr(released, "value", None)
+        if isinstance(value, Mapping) and isinstance(value.get("value"), Mapping):
+            value = value["value"]
+        if not isinstance(value, Mapping):
+            raise _model_error()
+        named = {name: value[name] for name in ("columns", "grids", "schema") if name in value}
+        kept = {name: value.get(name, default) for name, default in (("key", ""), ("spreads", {}), ("labels", []))}
+        counts = {name: value.get(name) for name in ("counts", "floor")} if with_counts else {}
+        layout = cls(json.dumps(named | kept | counts, ensure_ascii=False, sort_keys=True))
+        if np.abs(layout.model.counts).max() > MAX_COUNT:
+            raise _model_error()
+        return layout
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.text)
+        return found
+
+    @property
+    def model(self) -> Model:
+        """The detector, with its counts if they were kept, else without any record."""
+        value = self.to_json()
+        empty = {"counts": [[0] * CELLS] * len(value.get("grids", ())), "floor": 1.0}
+        return Model.from_json(empty | value)
+
+
+def _reading_of(column: Column) -> tuple[Any, ...]:
+    """How a cell of a column becomes a coordinate."""
+    return column.labels, float(column.scale), float(column.center), column.unit, column.since
 
 
 def take_model(

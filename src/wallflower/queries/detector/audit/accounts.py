@@ -174,6 +174,24 @@ def _is_above(value: Any) -> bool:
     return _read_counts(value)[MOVED_CELL] >= 6
 
 
+EARLIER: Final = Detector(loss=Loss("2"), spreads="schema").answer(
+    Detector(loss=Loss("2"), spreads="schema").view(_pairs_apart(2, 3, 5, 15)), Recorder()
+)
+
+
+def _is_like_earlier(value: Any) -> bool:
+    """Whether the grids are those of the earlier release, and the threshold is one of the released tables."""
+    model = Model.from_json(value)
+    return model.grids == Model.from_json(EARLIER).grids and (
+        model.threshold is None or bool(np.isin(model.threshold, model.thresholds))
+    )
+
+
+def _has_grown(value: Any) -> bool:
+    """On which side of where the tables differ the count of the cell is, beside those that were released earlier."""
+    return _read_counts(value)[MOVED_CELL] >= 6 + _read_counts(EARLIER)[MOVED_CELL]
+
+
 WITHOUT_LAW: Final = BY_SCHEMA | {"spreads": "the law of the same choice is added up where the loss is pure"}
 SPLIT: Final = {"threshold": "the law of the same choice is added up by the schema"}
 DETECTORS: Final[tuple[Case, ...]] = (
@@ -285,6 +303,34 @@ DETECTORS: Final[tuple[Case, ...]] = (
             LawCheck(parts=("counts",), least=0.99, law=_law_along(ADJACENT), tables=ADJACENT),
             LawCheck(parts=("threshold",), least=0.5, seen=_is_between, coupled=_read_counts),
         ),
+    ),
+    Case(
+        name="detector that grows",
+        rho=Fraction(1, 20),
+        released=_read_counts,
+        query=Detector(loss=Loss("2"), like=EARLIER, grow=True),
+        tables=ADJACENT,
+        is_public=_is_like_earlier,
+        parts=(_counts(2),),
+        laws=(LawCheck(parts=("counts",), draws=(MOVED_CELL,), least=0.0249, most=0.025, seen=_has_grown),),
+    ),
+    Case(
+        name="detector that grows at δ, with a threshold",
+        query=Detector(loss=Loss("16", delta=DELTA), like=EARLIER, grow=True, contamination=QUARTER),
+        tables=ADJACENT,
+        is_public=_is_like_earlier,
+        parts=(_counts_at_delta("72/5"), exponential("threshold", epsilon="8/5", candidates=THRESHOLDS)),
+        laws=(LawCheck(parts=("counts",), least=0.99, law=_law_along(ADJACENT)),),
+        without_law=SPLIT,
+    ),
+    Case(
+        name="detector that grows at ρ",
+        released=_read_counts,
+        query=Detector(loss=Loss.zcdp("5"), like=EARLIER, grow=True),
+        tables=ADJACENT,
+        is_public=_is_like_earlier,
+        parts=(_counts_at_rho(5),),
+        laws=(LawCheck(parts=("counts",), least=0.99, law=_law_along(ADJACENT)),),
     ),
     Case(
         name="detector of labels at δ",
