@@ -16,6 +16,7 @@ import pytest
 
 import wallflower.mechanisms.choice as mechanism_choice
 import wallflower.mechanisms.choice as together
+import wallflower.mechanisms.continual as continual
 import wallflower.mechanisms.cube as cube
 import wallflower.neighbours.noisy_count as noisy_count
 import wallflower.neighbours.radii as radii
@@ -26,6 +27,7 @@ import wallflower.queries.count.by_group as by_group
 import wallflower.queries.count.two_sided as two_sided
 import wallflower.queries.detector.detector as detector
 import wallflower.queries.detector.flags as flags
+import wallflower.queries.detector.tally as tally
 import wallflower.queries.explain as explain
 import wallflower.queries.explain.draws.dp as dp
 import wallflower.queries.explain.draws.ocdp as ocdp
@@ -38,7 +40,7 @@ import wallflower.queries.watch.baseline as baseline
 import wallflower.queries.watch.detectors as detectors
 import wallflower.queries.watch.levels as levels
 import wallflower.queries.watch.seasons.estimates as estimates
-from wallflower.mechanisms import Cube, calibrate
+from wallflower.mechanisms import Cube, Factorisation, calibrate
 from wallflower.neighbours.radii import Tally
 from wallflower.privacy import Loss
 from wallflower.queries.scale.locations import Cells
@@ -499,6 +501,33 @@ INVENTED: dict[str, tuple[str, str, Mutate]] = {
                 row | {"size": int(sum(held))}
                 for row, held in zip(answer(query, data, noise), data.counts().tolist(), strict=True)
             ],
+        ),
+    ),
+    # tally
+    "running totals: the factor is forgotten": (
+        "detector",
+        "running totals",
+        put(continual.Factorisation, "square", property(lambda factors: int(factors.steps[0]) ** 2)),
+    ),
+    "running totals: times taken for public": (
+        "detector",
+        "running totals",
+        put(tally.Tally, "factors", property(lambda query: Factorisation(query.periods))),
+    ),
+    "running totals: a record in two periods": (
+        "detector",
+        "running totals",
+        wrap(tally, "count_periods", lambda count, periods, numbers: np.cumsum(count(periods, numbers))),
+    ),
+    "running totals: beside them the exact one": (
+        "detector",
+        "running totals, a flag more",
+        wrap(
+            tally.Tally,
+            "answer",
+            lambda answer, query, data, noise: replace(
+                answer(query, data, noise), rows=[{"flagged": int(data.counts().sum())}]
+            ),
         ),
     ),
     # explain

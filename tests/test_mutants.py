@@ -17,6 +17,7 @@ import pytest
 import wallflower.evidence as evidence
 import wallflower.mechanisms as mechanisms
 import wallflower.mechanisms.additive as additive
+import wallflower.mechanisms.continual as continual
 import wallflower.neighbours.noisy_count as noisy_count
 import wallflower.neighbours.radii as radii
 import wallflower.queries.count as count
@@ -561,6 +562,12 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     ),
     "flags: a tenth short": (DETECTOR, "flags", wrap(flags, "calibrate", shorter(TENTH))),
     "flags: half as far": (DETECTOR, "flags", wrap(flags, "calibrate", half_as_far)),
+    "tally: a tenth short": (DETECTOR, "tally", wrap(continual, "draws", drawn_shorter(TENTH))),
+    "tally: columns one step too short": (
+        DETECTOR,
+        "tally",
+        put(continual.Factorisation, "square", property(lambda factors: int((factors.steps**2).sum()) - 1)),
+    ),
     # watch
     "bits: a tenth short": (
         WATCH,

@@ -427,6 +427,14 @@ TALLIES: Final[tuple[Case, ...]] = (
         view=view_days,
     ),
     _tally_case(
+        "running totals, a flag more",
+        square=1680,
+        shares=(1024 / 1680, 256 / 1680, 144 / 1680),
+        query=tally_of(),
+        tables=UNFLAGGED,
+        view=view_days,
+    ),
+    _tally_case(
         "running totals by public times",
         square=1424,
         shares=(1024 / 1424, 256 / 1424, 144 / 1424),
