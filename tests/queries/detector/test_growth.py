@@ -74,6 +74,12 @@ def test_what_does_not_fit_is_refused():
         ({"spreads": "schema"}, "Omit them"),
         ({"like": {"key": "1"}}, "not one"),
         ({"like": 7}, "not one"),
+        ({"like": FIRST | {"spreads": ["a"]}}, "not one"),
+        ({"like": FIRST | {"spreads": {"a": "wide"}}}, "not one"),
+        ({"like": FIRST | {"labels": ["c"]}}, "not one"),
+        ({"like": FIRST | {"key": None}}, "not one"),
+        ({"like": FIRST | {"grids": FIRST["grids"] * 60}}, "not one"),
+        ({"like": FIRST | {"counts": [[2**60] * 256] * 20}, "grow": True}, "not one"),
     ):
         with pytest.raises(ParameterError, match=words):
             Detector(**{"loss": wf.Loss("1"), "like": FIRST, **settings})

@@ -186,6 +186,8 @@ class Detector(Query[Points | TiledPoints, Value]):
     def rests_on(self, data: Any) -> tuple[str, ...]:
         measured = name_labels("scale", "P") + name_labels("mechanisms", "U")
         counted = {Kind.PURE: "L", Kind.APPROXIMATE: "L G1 G2 G3", Kind.ZCDP: "Z E1"}[self.loss.kind]
+        if self.layout is not None:
+            return (*name_labels("detector", "C H D A"), *name_labels("mechanisms", f"{counted} J1 J2 E2 E3"))
         return (*name_labels("detector", "K S C H D"), *measured, *name_labels("mechanisms", f"{counted} J1 J2 E2 E3"))
 
     def claim(self, facts: PublicFacts) -> Claim:

@@ -35,6 +35,7 @@ from wallflower.schema.columns import list_names
 
 MODELS: Final = ("detector", "threshold")  # queries whose releases hold a detector
 ARROW_KEY: Final = b"wallflower-detector"
+MAX_GRIDS_OF_OTHERS: Final = 1000  # of a detector that somebody else released
 MAX_COUNT: Final = 2**50  # of a cell, so that sums are whole numbers in floats too
 THRESHOLDS: Final = 2001  # to choose among
 
@@ -380,9 +381,25 @@ class Layout:
         kept = {name: value.get(name, default) for name, default in (("key", ""), ("spreads", {}), ("labels", []))}
         counts = {name: value.get(name) for name in ("counts", "floor")} if with_counts else {}
         layout = cls(json.dumps(named | kept | counts, ensure_ascii=False, sort_keys=True))
-        if np.abs(layout.model.counts).max() > MAX_COUNT:
-            raise _model_error()
+        layout._require_whole()
         return layout
+
+    def _require_whole(self) -> None:
+        """Refuse before a charge what a release could not be made of."""
+        stated, model = self.to_json(), self.model
+        spreads, labels = stated["spreads"], stated["labels"]
+        is_whole = (
+            isinstance(stated["key"], str)
+            and isinstance(spreads, dict)
+            and isinstance(labels, list)
+            and {*spreads, *labels} <= {*model.columns}
+            and {*labels} == {*model.labels}
+            and all(isinstance(spread, int | float) and 0 < spread < math.inf for spread in spreads.values())
+            and len(model.grids) <= MAX_GRIDS_OF_OTHERS
+            and np.abs(model.counts).max() <= MAX_COUNT
+        )
+        if not is_whole:
+            raise _model_error()
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.text)
