@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 # so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow check lint docs site wheel pythons catalogues verbs bench soak proofs clean postgresql chromium java coq nginx prometheus glewlwyd mosquitto tumult
+.PHONY: demo test test-slow check lint docs site wheel release pythons catalogues verbs bench soak proofs clean postgresql chromium java coq nginx prometheus glewlwyd mosquitto tumult
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -51,6 +51,10 @@ site: $(VENV)/.dev
 # What pip installs anywhere, to dist/.
 wheel: $(VENV)/.demo
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+# Wheel and sdist, the same bytes for the same commit; a bill of materials, licences and checksums. To dist/.
+release: $(VENV)/.dev
+	$(BIN)/python scripts/release.py
 
 # The wheel and the quick tests of the core, with every other Python from 3.11 to 3.13 that is at hand.
 pythons: $(VENV)/.dev

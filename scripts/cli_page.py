@@ -19,7 +19,8 @@ OPENING: Final = """\
 Written by `make docs` from the help texts; do not edit it by hand.
 
 Answers go to stdout, notices and errors to stderr. Exit codes: 0 ok, 1 declined at a prompt or an audit
-that fails, 2 usage, 3 refused (budget, unit, mostly noise), 4 ledger or I/O, 5 not allowed, 6 check not passed, 130 interrupted.
+that fails, 2 usage, 3 refused (budget, unit, mostly noise), 4 ledger or I/O, 5 not allowed, 6 check not passed,
+130 interrupted.
 `wallflower COMMAND --help` shows one command with all its options.
 """
 COMMON: Final = "## Common options\n\nEvery command below lists those that it takes.\n"
