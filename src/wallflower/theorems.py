@@ -35,7 +35,7 @@ COVERAGE: Final[Mapping[str, Coverage]] = {
     "(C1) of count": Coverage.PART,
     "(C2) of count": Coverage.PART,
     "(C5) of count": Coverage.WHOLE,
-    "(N) of count": Coverage.WHOLE,
+    "(N) of count": Coverage.PART,
     "(X) of count": Coverage.PART,
     "(B1) of count": Coverage.WHOLE,
     "(Q2) of count": Coverage.WHOLE,

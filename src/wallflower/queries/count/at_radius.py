@@ -421,7 +421,8 @@ class OneSidedCount(ExtensionCount[Counted]):
         labels = super().rests_on(data)
         if not self.certify:
             return labels
-        solver = name_labels("count", "C1 C2 F")  # with accepted certificates, nothing rests on the solver  (C5)
+        rounded = " N" if self.loss.kind is Kind.PURE else ""  # which (C5) has for a pure loss
+        solver = name_labels("count", f"C1 C2 F{rounded}")  # with accepted certificates, nothing rests on the solver
         return tuple(dict.fromkeys("(C5) of count" if label in solver else label for label in labels))
 
     def answer(self, data: Records, noise: Noise) -> Counted:
