@@ -57,7 +57,7 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/releases/{number}/json"): (None, callers(200, other=404)),
     ("GET", "/releases/{number}/arrow"): (None, callers(200, other=404)),
     ("GET", "/releases/{number}/csv"): (None, callers(200, other=404)),
-    ("GET", "/releases/{number}/picture/{form}"): (None, callers(404)),  # of the two forms this is neither
+    ("GET", "/releases/{number}/picture/{form}"): (None, callers(404)),  # this is none of its forms
     ("GET", "/public"): (None, callers(200, anonymous=200)),
     ("GET", "/public.json"): (None, callers(200, anonymous=200)),
     # nothing is public here: test_publications.py has what is

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.drawing.palette import ACCENT, INK, MATPLOTLIB_STYLE, QUIET
 from wallflower.drawing.picture import Bars, Choices, Dot, Picture
@@ -28,6 +28,8 @@ from wallflower.query import Plan, Query, Scale
 from wallflower.release import Release
 from wallflower.release.text import symbol
 from wallflower.report.panels import LABEL, SIZE, draw, draw_words, is_wide, size_of
+
+ALONE: Final = 0.7  # of the width of both panels, for the value without the curve
 
 if TYPE_CHECKING:
     import wallflower.report.figures as _figures
@@ -53,11 +55,16 @@ def plan_of(release: Release[Any]) -> Plan | None:
         return None
 
 
-def figure(release: Release[Any]) -> Any:
-    """The value with its interval, or as its question pictures it; beside it, what each loss would have given."""
-    plan, pictured = plan_of(release), picture_of(release)
+def figure(release: Release[Any], *, with_curve: bool = True, width_inches: float | None = None) -> Any:
+    """The value with its interval, or as its question pictures it; beside it, what each loss would have given.
+
+    with_curve    False: the value alone
+    width_inches  width of the figure; letters keep their size; default: by the picture
+    """
+    plan, pictured = (plan_of(release) if with_curve else None), picture_of(release)
     width, height = size_of(pictured)
     curve = plan is not None and bool(plan.curve)
+    width = width_inches or (width if curve else ALONE * width)
     with _matplotlib.rc_context(MATPLOTLIB_STYLE):
         drawn = _figures.Figure(
             figsize=(width, height), layout=_layout.ConstrainedLayoutEngine(w_pad=0.15, wspace=0.06)

@@ -27,14 +27,17 @@ from wallflower.report.plots import figure, picture_of, plan_of
 from wallflower.service.pages.language import Catalogue
 from wallflower.text import Message, join, label, t
 
-Format = Literal["svg", "png"]
+Format = Literal["svg", "png", "pdf"]
 T = TypeVar("T")
 
-MEDIA_TYPES: Final[dict[Format, str]] = {"svg": "image/svg+xml", "png": "image/png"}
+MEDIA_TYPES: Final[dict[Format, str]] = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
+# Widths of a figure for a paper, as an address names them: one, one and a half, and two columns of a journal.
+WIDTHS_CM: Final[Mapping[str, float]] = {"8.5": 8.5, "12": 12.0, "17": 17.0}
+_CM_PER_INCH: Final = 2.54
 NARROW_PIXELS: Final = 340.0
 _MAX_DISPLAYS: Final = 256  # of some tens of kilobytes each
 _MAX_FILES: Final = 64
-_DOTS_PER_INCH: Final = 160
+_DOTS_PER_INCH: Final = 300
 _MAX_BRIEF_LETTERS: Final = 100
 _MAX_ROWS: Final = 1000  # on a page; a program gets all
 _MAX_TITLE_LETTERS: Final = 400
@@ -61,6 +64,20 @@ class Display:
     curve: Markup | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a picture is written to a file.
+
+    form        the format
+    width_cm    a width of `WIDTHS_CM`; None: by the picture
+    with_curve  also draw what each ε would have given, as a second panel
+    """
+
+    form: Format
+    width_cm: float | None = None
+    with_curve: bool = False
+
+
 class Displays:
     """Displays and files of releases, by the entry of the ledger, the language and the versions that made them."""
 
@@ -74,9 +91,10 @@ class Displays:
         key = (*self._key(release), catalogue.code)
         return self._find_or_make(self._displays, key, lambda: _display(release, catalogue), _MAX_DISPLAYS)
 
-    def file(self, release: Release[Any], form: Format) -> bytes:
+    def file(self, release: Release[Any], layout: Layout) -> bytes:
         """Return the picture as a file for a report or a slide: on white, with its title."""
-        return self._find_or_make(self._files, (*self._key(release), form), lambda: _file(release, form), _MAX_FILES)
+        key = (*self._key(release), layout)
+        return self._find_or_make(self._files, key, lambda: _file(release, layout), _MAX_FILES)
 
     def _key(self, release: Release[Any]) -> tuple[Any, ...]:
         return release.ledger_id, release.label, release.version, self._version
@@ -147,11 +165,14 @@ def _display(release: Release[Any], catalogue: Catalogue) -> Display:
     )
 
 
-def _file(release: Release[Any], form: Format) -> bytes:
-    target = io.BytesIO()
+def _file(release: Release[Any], layout: Layout) -> bytes:
+    target, form = io.BytesIO(), layout.form
+    width = None if layout.width_cm is None else layout.width_cm / _CM_PER_INCH
+    undated: dict[Format, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     with _MATPLOTLIB_LOCK, _matplotlib.rc_context({"text.parse_math": False}):  # names may hold a dollar sign
-        metadata = {"Title": release.question} | ({"Date": None} if form == "svg" else {})
-        figure(release).savefig(target, format=form, dpi=_DOTS_PER_INCH, facecolor="white", metadata=metadata)
+        drawn = figure(release, with_curve=layout.with_curve, width_inches=width)
+        metadata = {"Title": release.question} | undated[form]
+        drawn.savefig(target, format=form, dpi=_DOTS_PER_INCH, facecolor="white", metadata=metadata)
     return target.getvalue()
 
 

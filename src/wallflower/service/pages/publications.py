@@ -19,7 +19,7 @@ from wallflower.release.answer import citation, day_words
 from wallflower.service.api.responses import FiniteJSONResponse
 from wallflower.service.core.problems import MEDIA, Refusal, make_document, problem_document
 from wallflower.service.core.publications import MAX_REASON_LETTERS, Publication, public_document
-from wallflower.service.pages.display import MEDIA_TYPES, Display, Displays, is_brief
+from wallflower.service.pages.display import MEDIA_TYPES, Display, Displays, Layout, is_brief
 from wallflower.service.pages.language import environment_of
 from wallflower.service.pages.sign_in import act_route
 from wallflower.service.pages.visit import BASE, EMBED_POLICY, FILE_POLICY, Visit, entry_number, page, redirect
@@ -105,7 +105,7 @@ def publication_svg(visit: Visit) -> Response:
     headers = _FILE_HEADERS | {"content-security-policy": FILE_POLICY}
     if made is None:
         return Response(_notice_svg(visit, publication), _GONE, headers, MEDIA_TYPES["svg"])
-    return Response(_displays(visit).file(made, "svg"), media_type=MEDIA_TYPES["svg"], headers=headers)
+    return Response(_displays(visit).file(made, Layout(form="svg")), media_type=MEDIA_TYPES["svg"], headers=headers)
 
 
 def embed(visit: Visit) -> Response:

@@ -17,9 +17,10 @@ from wallflower.service.api.routes.analyst import release_arrow
 from wallflower.service.core.clock import moment
 from wallflower.service.core.problems import Refusal
 from wallflower.service.pages import fields
-from wallflower.service.pages.display import MEDIA_TYPES, Displays, Format, is_brief
+from wallflower.service.pages.display import MEDIA_TYPES, WIDTHS_CM, Displays, Format, Layout, is_brief
 from wallflower.service.pages.planner import bases
 from wallflower.service.pages.visit import BASE, Visit, entry_number, page
+from wallflower.text import t
 
 
 def routes() -> list[Route]:
@@ -51,6 +52,7 @@ def release(visit: Visit) -> Response:
         publication=publication,
         obstacle=visit.core.publications.obstacle(made),
         page_place=page_place,
+        widths=WIDTHS_CM,
         shown=shown,
         day=day_words(made),
         link=link,
@@ -88,14 +90,22 @@ def arrow(visit: Visit) -> Response:
 
 
 def picture(visit: Visit) -> Response:
-    """The picture as a file."""
+    """The picture as a file, with the width and the panels that the address asks for."""
     made, form = _release(visit), visit.path("form")
-    if form not in get_args(Format):
-        raise Refusal("not-found", "A picture is a file of svg or of png. Choose one of them.")
-    known: Format = "svg" if form == "svg" else "png"
-    return Response(
-        _displays(visit).file(made, known), media_type=MEDIA_TYPES[known], headers=_attachment_headers(made, known)
-    )
+    asked = visit.request.query_params
+    width = asked.get("width", "")
+    if form not in get_args(Format) or width not in ("", *WIDTHS_CM):
+        raise Refusal(
+            "not-found",
+            t(
+                "A picture is a file of svg, png or pdf, {widths} cm wide or as wide as it needs. Choose one of them.",
+                widths=", ".join(WIDTHS_CM),
+            ),
+        )
+    known: Format = "svg" if form == "svg" else "pdf" if form == "pdf" else "png"
+    layout = Layout(form=known, width_cm=WIDTHS_CM.get(width), with_curve="curve" in asked)
+    body = _displays(visit).file(made, layout)
+    return Response(body, media_type=MEDIA_TYPES[known], headers=_attachment_headers(made, known))
 
 
 def _release(visit: Visit) -> Release[Any]:
