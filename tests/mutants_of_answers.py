@@ -277,8 +277,8 @@ def one_noise_for_all_grids(blur: Any, counts: Any, law: Any, noise: Any) -> Any
     return counts + (first - counts[:1])
 
 
-def split_that_adds_up_to_more(split: Any, query: Any, n: int, dimension: int) -> Any:
-    found = split(query, n, dimension)
+def split_that_adds_up_to_more(split: Any, query: Any, n: int, dimension: int, labels: int = 0) -> Any:
+    found = split(query, n, dimension, labels)
     return replace(found, counts=found.counts + Loss(found.threshold))
 
 
