@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import wallflower as wf
 from scripted_noise import RecordedScript
+from wallflower.audit.answers import Recorder
 from wallflower.cli import build
 from wallflower.data import Schema, TiledTable, load
 from wallflower.data import fingerprints as prints
@@ -333,3 +334,28 @@ def test_scratch_is_private_and_shows_no_record(own):
         assert any(path.name.startswith("shuffle") for path in files)
         assert any(path.name.startswith("rdd") for path in files)
         assert not any(np.float64(PLANTED).tobytes() in bytes_of(path) for path in files)
+
+
+def test_new_modes_of_a_detector_draw_on_spark_as_in_memory(folder, records, engine):
+    """Labels, δ, growth and another threshold: the same draws among the same candidates, and the same answers."""
+    many = Loss("40", delta="1e-6")
+    fitted = wf.Detector(loss=many, spreads="schema")
+    memory = load(records, schema=FACTS, name="people")
+    kept = load_into(folder, engine, schema=FACTS, name="people")
+    first = fitted.answer(fitted.view(memory), Recorder())
+    releases = {1: {"kind": "detector", "dataset": "people", "value": first}}.get
+    for query in (
+        fitted,
+        wf.Detector(loss=many, like=first, grow=True, contamination="5%"),
+        wf.Detector(loss=Loss.zcdp("9"), like=first),
+        wf.Threshold(detector=1, contamination="5%", loss=Loss("4")),
+    ):
+        answers, drawn = [], []
+        for table in (memory, kept):
+            noise = Recorder()
+            answers.append(query.answer(query.take_releases(query.view(table), releases), noise))
+            drawn.append(noise)
+        assert answers[0] == answers[1]
+        assert drawn[0].draws == drawn[1].draws
+        assert drawn[0].errors == drawn[1].errors
+    assert first["labels"] == ["ward"]
