@@ -133,6 +133,11 @@ def fleet(
 
 
 def _require_events(query: Watch) -> None:
+    if not isinstance(query, Watch):
+        raise ParameterError(
+            f"query: a fleet decides single observations, and {query.kind} follows one stream. Pass a wf.Watch, or "
+            "open each stream by wf.watching."
+        )
     if query.level != "entry" or query.relearn is not None:
         raise ParameterError(
             "level, relearn: a fleet protects one entry of one observation, wherever it is; a person may be in several "
@@ -276,7 +281,7 @@ class Fleet:
         found = [(None, None) if key is None else decided.get(key, (None, None)) for key in keys]
         return FleetDecisions(
             np.array([bool(flag) for flag, _ in found], dtype=np.bool_),
-            np.array([score or 0 for _, score in found], dtype=np.int64) if self._rule.query.scores else None,
+            np.array([score or 0 for _, score in found], dtype=np.int64) if self._rule.has_scores else None,
             np.array([flag is None for flag, _ in found], dtype=np.bool_),
             np.array(
                 [key in known or (key in fresh and fresh[key] != place) for place, key in enumerate(keys)],
@@ -299,7 +304,8 @@ class Fleet:
         after = replace(self._session, block=block, position=max(self._session.position, *(time for _, time in fresh)))
         self._is_stale = True  # until the store has answered
         with self._store.keep(after, kept):
-            found = self._rule.detector.decide(self._rule.measure(rows), (), 0, self._noise)
+            measured = self._rule.measure(rows)
+            found, _ = self._rule.decide(measured, 1, (), self._noise, secret=(), spent=0, max_spent=None)
             scores = [None] * len(fresh) if found.scores is None else found.scores.tolist()
             kept.update(zip(fresh, zip(map(int, found.flags.tolist()), scores, strict=True), strict=True))
         self._session = after

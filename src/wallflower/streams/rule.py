@@ -18,26 +18,36 @@ from wallflower.data import Column, Schema
 from wallflower.data.cells import scale_columns
 from wallflower.data.lines import number
 from wallflower.errors import DataError, ParameterError
+from wallflower.noise import Noise
+from wallflower.queries.shift import Shift
+from wallflower.queries.shift.charts import Chart
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.detectors import Staircase, Table
+from wallflower.queries.watch.detectors import Detector, Output, Staircase, Table
 from wallflower.queries.watch.statistics import Statistic
 from wallflower.schema.columns import list_names, pick
 
 Floats = NDArray[np.float64]
+StreamQuery = Watch | Shift
+Memory = tuple[int, ...]
 Observation = float | Sequence[Any] | Mapping[str, Any] | NDArray[Any] | None
 
 
 class Rule:
     """From an observation to a decision, by public facts alone."""
 
-    def __init__(self, query: Watch, facts: Schema) -> None:
+    def __init__(self, query: StreamQuery, facts: Schema) -> None:
         self.query, self.columns, self._facts = query, facts.names or (), facts
         self.gauge = query.statistic_on(len(self.columns), facts)
-        self.detector = query.detector(self.gauge)
-        query.require_reachable(self.gauge)
+        self.detector: Detector | Chart
+        if isinstance(query, Watch):
+            self.detector = query.detector(self.gauge)
+            query.require_reachable(self.gauge)
+            self.has_scores, statistic = query.scores, query.statistic
+        else:
+            self.detector, self.has_scores, statistic = query.chart(self.gauge), True, "sum"
         self._known = frozenset(self.columns)
         self._season = query.seasonal_baseline
-        self.is_single = len(self.columns) == 1 and query.statistic == "sum"
+        self.is_single = len(self.columns) == 1 and statistic == "sum"
         self._is_plain = all(map(_is_plain, facts.columns or (), self.gauge.bounds.low, self.gauge.bounds.high))
 
     @property
@@ -99,6 +109,33 @@ class Rule:
         is_ready = self._is_plain or self._season is not None
         return self.gauge.measure(found if is_ready else scale_columns(found.T, self._facts))
 
+    def start(self) -> Memory:
+        """What is remembered before the first observation."""
+        return self.detector.start() if isinstance(self.detector, Chart) else ()
+
+    def decide(
+        self,
+        distances: NDArray[np.int64],
+        first: int,
+        memory: Memory,
+        noise: Noise,
+        *,
+        secret: Memory,
+        spent: int,
+        max_spent: int | None,
+    ) -> tuple[Output, Memory]:
+        """Decide about observations of which the first has this number; return what is remembered after them, too.
+
+        The score of a shift is the observation where it began: negative where the mean fell, 0 without an alarm.
+        """
+        if not isinstance(self.detector, Chart):
+            return self.detector.decide(distances, secret, spent, noise, max_spent=max_spent), memory
+        progress = self.detector.decide(
+            distances, first, memory, noise, secret=secret, spent=spent, max_spent=max_spent
+        )
+        alarms, onsets = np.array(progress.alarms, dtype=np.bool_), np.array(progress.onsets, dtype=np.int64)
+        return Output(alarms, progress.spent, onsets), progress.memory
+
     def read_rows(self, rows: Any, read: Callable[[Any], list[float]] | None = None) -> Floats:
         """The entries of observations as numbers, row by row: none has a part in how another is read.  (Q)
 
@@ -122,7 +159,7 @@ class Rule:
             return None
         table = Table.of(detector.epsilon)
         quick = _quick_number if self.is_single else _quick_row
-        return quick(self.gauge, self.detector.threshold, table)
+        return quick(self.gauge, detector.threshold, table)
 
 
 def _quick_number(gauge: Statistic, threshold: int, table: Table) -> Callable[[float, int], bool]:
@@ -171,7 +208,7 @@ def _is_plain(column: Column, low: float, high: float) -> bool:
     return is_wide and (column.center, column.scale) == (0, 1)
 
 
-def names_of(query: Watch, columns: Sequence[str] | None, schema: Schema | None) -> tuple[str, ...]:
+def names_of(query: StreamQuery, columns: Sequence[str] | None, schema: Schema | None) -> tuple[str, ...]:
     """What the entries of an observation are called."""
     stated = None if schema is None or schema.columns is None else schema.numbers
     given = tuple(columns) if columns is not None else None

@@ -42,6 +42,7 @@ CREATE TABLE sessions (
     about TEXT NOT NULL,
     secret TEXT,
     checksum TEXT,
+    memory TEXT NOT NULL,
     block INTEGER NOT NULL,
     spent INTEGER NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('open', 'exhausted', 'closed'))
@@ -67,8 +68,9 @@ Row = tuple[int | None, int | None]  # a flag and a score; no flag: it was not l
 class Session:
     """One charge and what was decided for it.
 
-    `about` is public: the charge, the data set, the question and its columns. `block` is the number of the note in the
-    ledger under which the latest decisions were made.
+    `about` is public: the charge, the data set, the question and its columns. `memory` is what the detector remembers
+    of observations, such as the sum of a block that is not complete: sealed like the secret. `block` is the number of
+    the note in the ledger under which the latest decisions were made.
     """
 
     number: int
@@ -78,6 +80,7 @@ class Session:
     spent: int = field(default=0, repr=False)
     exhausted: bool = False
     position: int = 0
+    memory: tuple[int, ...] = field(default=(), repr=False)
 
 
 class Checkpoint:
@@ -114,6 +117,7 @@ class Checkpoint:
             spent=row["spent"],
             exhausted=row["status"] == "exhausted",
             position=count,
+            memory=tuple(json.loads(self._unseal_secret(row["memory"], row["about"]))) if row["memory"] else (),
         )
 
     def begin(self, about: dict[str, Any], secret: tuple[int, ...]) -> Session:
@@ -124,18 +128,20 @@ class Checkpoint:
             db.execute("UPDATE sessions SET status = 'closed' WHERE status = 'open'")
             (number,) = db.execute(_NEXT).fetchone()
             row = (number, words, kept, _checksum(words, kept))
-            db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, 0, 0, 'open')", row)
+            db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, '', 0, 0, 'open')", row)
         return Session(number=number, about=about, secret=secret)
 
     def keep(self, session: Session, decisions: Sequence[Row]) -> None:
         """Keep the latest decisions of a session and where it stands after them: all of it is on disk, or nothing."""
         first = session.position - len(decisions) + 1
         rows = ((session.number, first + place, *decision) for place, decision in enumerate(decisions))
+        about = canonical(session.about)
+        memory = self._seal_secret(json.dumps(list(session.memory)), about) if session.memory else ""
         with self._file.transaction() as db:
             db.executemany("INSERT INTO decisions VALUES (?, ?, ?, ?)", rows)
             status = "exhausted" if session.exhausted else "open"
-            stands = (session.block, session.spent, status, session.number)
-            db.execute("UPDATE sessions SET block = ?, spent = ?, status = ? WHERE number = ?", stands)
+            stands = (memory, session.block, session.spent, status, session.number)
+            db.execute("UPDATE sessions SET memory = ?, block = ?, spent = ?, status = ? WHERE number = ?", stands)
         self._file.write_lock_note(f"{session.about['session']} {session.position:020}\n".encode("ascii"))
 
     def position_of(self, session: Session) -> int:

@@ -36,7 +36,7 @@ from wallflower.noise import Noise, system_noise, words
 from wallflower.queries.watch import LiveStream, Watch
 from wallflower.queries.watch.detectors import Output
 from wallflower.release import declaration_of, default_analyst, require_useful
-from wallflower.streams.rule import Observation, Rule, names_of, rows_of
+from wallflower.streams.rule import Observation, Rule, StreamQuery, names_of, rows_of
 from wallflower.streams.session import Checkpoint, IntentLog, Memory, OpenSession, Payer, Session
 
 DEFAULT_PLAN_ROWS: Final = 1000  # observations that a plan assumes if the schema states no number of rows
@@ -44,7 +44,7 @@ WORDS_DRAWN_AHEAD: Final = 4096  # for single decisions
 
 
 def watching(
-    query: Watch,
+    query: StreamQuery,
     *,
     ledger: Ledger | str | Path | None,
     dataset: str,
@@ -62,7 +62,7 @@ def watching(
     The whole cost of the query is charged here, once; decisions cost nothing more. Close the watch when done, or use
     `with`.
 
-    query            a `wf.Watch`: threshold, bounds, whom it protects, and its loss
+    query            a `wf.Watch` or a `wf.Shift`: what is detected, bounds, whom it protects, and its loss
     ledger           a Ledger, a path or a URL; None for the default one
     dataset          data set name; the budget is tracked under it
     columns          names the entries of an observation, unless the query or the schema does
@@ -75,7 +75,7 @@ def watching(
     force            decisions that are mostly noise are refused where False, and warned about where None
     """
     watched = WatchTarget.of(query, dataset, columns, schema)
-    if query.relearn is not None:
+    if isinstance(query, Watch) and query.relearn is not None:
         raise ParameterError(
             "relearn: a watch over observations as they come keeps its baseline. Leave it out, and open a new watch by "
             "a new baseline when the usual has drifted."
@@ -114,7 +114,7 @@ class Decisions:
 
     first      the number of its first observation
     flags      whether each is flagged
-    scores     noisy scores, if the query has them
+    scores     noisy scores, if the query has them; of a shift the onset of each alarm, negative where the mean fell
     exhausted  these are the last there will be; if fewer than were asked for, the rest was not looked at
     skipped    where nobody looked, or nobody knows any more what was found: flag and score mean nothing there
     """
@@ -162,7 +162,9 @@ class WatchTarget:
     declared: Declaration | None
 
     @classmethod
-    def of(cls, query: Watch, dataset: str, columns: Sequence[str] | None, schema: Schema | str | Path | None) -> Self:
+    def of(
+        cls, query: StreamQuery, dataset: str, columns: Sequence[str] | None, schema: Schema | str | Path | None
+    ) -> Self:
         """IntentLog a query to what is public of the stream."""
         public = Schema.read(schema) if isinstance(schema, str | Path) else schema
         names = names_of(query, columns, public)
@@ -204,6 +206,7 @@ class OpenWatch:
         self._rule, self._payer, self._session, self._noise = rule, payer, found.session, noise
         self._intents = IntentLog(payer.ledger, found.block, position=found.session.position, holder=holder)
         self._is_open = True
+        self._memory = found.session.memory
         self._lock = RLock()
         self._quick = rule.quick() if checkpoint is None else None
         self._ahead: list[int] = []  # words for single decisions
@@ -213,6 +216,11 @@ class OpenWatch:
     def columns(self) -> tuple[str, ...]:
         """What the entries of an observation are called."""
         return self._rule.columns
+
+    @property
+    def kind(self) -> str:
+        """What is decided: `watch` or `shift`."""
+        return self._rule.query.kind
 
     @property
     def charge(self) -> int:
@@ -328,7 +336,7 @@ class OpenWatch:
     def _decide_next(self, rows: Any) -> Decisions:
         """Decide what comes next: nothing is told before it is kept."""
         start, skipped = self.position + 1, min(self.skipped_ahead, len(rows))
-        parts = list(self._looks(self._rule.measure(rows[skipped:]), self.position + len(rows)))
+        parts = list(self._looks(self._rule.measure(rows[skipped:]), start + skipped))
         unknown = np.zeros(skipped, dtype=np.int64)
         flags = np.concatenate([unknown, *(part.flags for part in parts)])
         scores = np.concatenate([unknown, *(part.scores for part in parts if part.scores is not None)])
@@ -341,24 +349,34 @@ class OpenWatch:
             self._session,
             position=self._session.position + skipped + len(flags),
             block=self._intents.block.number,
+            memory=self._memory,
             exhausted=self._rule.detector.is_over(self._session.spent),
         )
         if self._checkpoint is not None:
-            kept = scores.tolist() if self._rule.query.scores else [None] * len(flags)
+            kept = scores.tolist() if self._rule.has_scores else [None] * len(flags)
             self._checkpoint.keep(after, [(None, None)] * skipped + list(zip(flags.tolist(), kept, strict=True)))
         return after
 
-    def _looks(self, distances: NDArray[np.int64], last: int) -> Iterator[Output]:
-        """Decide about these, the last of which has this number: nothing is looked at before it is held.
+    def _looks(self, distances: NDArray[np.int64], first: int) -> Iterator[Output]:
+        """Decide about these, the first of which has this number: nothing is looked at before it is held.
 
         What was spent counts at once, since a note in the ledger may show it, even if nothing of it is kept.  (B)
         """
-        detector = self._rule.detector
-        while len(distances) and not detector.is_over(self._session.spent):
-            found = detector.decide(
-                distances, self._session.secret, self._session.spent, self._noise, max_spent=self._cover_until(last)
+        rule, last = self._rule, first - 1 + len(distances)
+        self._memory = self._session.memory or rule.start()  # kept with the decisions, or not at all
+        while len(distances) and not rule.detector.is_over(self._session.spent):
+            max_spent, session = self._cover_until(last), self._session
+            found, self._memory = rule.decide(
+                distances,
+                first,
+                self._memory,
+                self._noise,
+                secret=session.secret,
+                spent=session.spent,
+                max_spent=max_spent,
             )
-            self._session = replace(self._session, spent=found.spent)
+            self._session = replace(session, spent=found.spent)
+            first += found.count
             distances = distances[found.count :]
             yield found
 
@@ -375,7 +393,7 @@ class OpenWatch:
         return Decisions(
             start,
             np.asarray(flags, dtype=np.bool_),
-            np.asarray(scores, dtype=np.int64) if self._rule.query.scores else None,
+            np.asarray(scores, dtype=np.int64) if self._rule.has_scores else None,
             self.exhausted and start + len(flags) > self.position,
             np.asarray(skipped, dtype=np.bool_),
         )

@@ -145,6 +145,7 @@ _STREAM_ONLY: Final = {
     "webhook": "--webhook",
 }
 _BASELINE: Final = {"mean": None, "covariance": None, "centre": "mean", "variance": "covariance"}
+_NOUNS: Final = {"watch": "outlier", "shift": "alarm"}  # what a decision is about, by the kind of query
 _WORDS: Final = {True: "true", False: "false", None: 'null, "skipped": true'}
 _PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
 
@@ -283,7 +284,7 @@ def _follow(watch: OpenWatch, found: Stream, following: int, write: Callable[[De
             write(told)
             _warn_of_oddities(found.oddities, warned)
             if told.exhausted:
-                _tell(f'{{"observation": {following}, "outlier": null, "exhausted": true}}\n')
+                _tell(f'{{"observation": {following}, "{_NOUNS[watch.kind]}": null, "exhausted": true}}\n')
                 notice(
                     "The watch is exhausted and looks no further. A new one is paid for; with a checkpoint, by --renew."
                 )
@@ -325,8 +326,8 @@ def _notices(told: Decisions, watch: OpenWatch, dataset: str) -> dict[str, dict[
     found = {}
     for number, (flag, score) in enumerate(zip(told.outliers, scores, strict=True), told.first):
         if flag:
-            more = {} if score is None else {"score": score}
-            body = {"dataset": dataset, "charge": watch.charge, "observation": number, "outlier": True, **more}
+            said = {_NOUNS[watch.kind]: True, **_note(watch.kind, score)}
+            body = {"dataset": dataset, "charge": watch.charge, "observation": number, **said}
             found[f"{dataset}/{watch.charge}/{number}"] = body
     return found
 
@@ -335,9 +336,21 @@ def _write(told: Decisions, *, hooks: Hooks | None, watch: OpenWatch, dataset: s
     if hooks is not None:
         hooks.note(_notices(told, watch, dataset))
     flags = [_WORDS[flag] for flag in told.outliers]
-    scores = ["" if score is None else f', "score": {score}' for score in told.noisy_scores or [None] * len(told)]
-    pairs = enumerate(zip(flags, scores, strict=True), told.first)
-    _tell("".join(f'{{"observation": {place}, "outlier": {flag}{score}}}\n' for place, (flag, score) in pairs))
+    notes = [_note(watch.kind, score) for score in told.noisy_scores or [None] * len(told)]
+    pairs = enumerate(zip(flags, notes, strict=True), told.first)
+    noun = _NOUNS[watch.kind]
+    _tell("".join(f'{{"observation": {place}, "{noun}": {flag}{_text(note)}}}\n' for place, (flag, note) in pairs))
+
+
+def _note(kind: str, score: int | None) -> dict[str, Any]:
+    """What is said beside a flag: its noisy score, or of an alarm the direction of the shift and where it began."""
+    if kind != "shift":
+        return {} if score is None else {"score": score}
+    return {"direction": "up" if score > 0 else "down", "since": abs(score)} if score else {}
+
+
+def _text(note: Mapping[str, Any]) -> str:
+    return f", {json.dumps(note)[1:-1]}" if note else ""
 
 
 def _tell(lines: str) -> None:

@@ -229,18 +229,16 @@ class BoundedChart(Chart):
         for number, distance in enumerate(self.limits.clip(distances).tolist(), start=first):
             if self.is_over(spent):
                 break
-            window = [*window, distance][-self.memory :]
-            if number % self.every:
-                alarms.append(False)
-                continue
-            value = np.array([self.value(window)], dtype=np.int64)
-            output = self.sparse.decide(value, secret, spent, noise, max_spent=max_spent)
-            if not output.count:
-                break
-            spent = output.spent
-            alarms.append(bool(output.flags[0]))
-            if alarms[-1]:
-                window = []
+            longer = [*window, distance][-self.memory :]
+            is_alarm = False
+            if number % self.every == 0:
+                value = np.array([self.value(longer)], dtype=np.int64)
+                output = self.sparse.decide(value, secret, spent, noise, max_spent=max_spent)
+                if not output.count:
+                    break  # the observation is passed again, when more may be spent
+                spent, is_alarm = output.spent, bool(output.flags[0])
+            window = [] if is_alarm else longer
+            alarms.append(is_alarm)
         return Progress(alarms, [0] * len(alarms), tuple(window), spent)
 
     def value(self, window: Sequence[int]) -> int:

@@ -110,6 +110,7 @@ class Shift(Query[Points, ShiftAnswer]):
     question: ClassVar[str] = "Has the mean of the stream shifted?"
     proof: ClassVar[str] = "queries/shift/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    accepts_stream: ClassVar[bool] = True
 
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     size: float = field(
@@ -376,9 +377,7 @@ class Shift(Query[Points, ShiftAnswer]):
     def plan(self, *, n: int, dimension: int) -> Plan:
         tuning = self.tuning(self._statistic_if_known(dimension))
         useful = tuning.is_useful
-        smallest = least_amount(
-            lambda amount: self._at_epsilon(amount).tuning(self._statistic_if_known(dimension)).is_useful
-        )
+        smallest = least_amount(lambda amount: self._is_useful_at(amount, dimension))
         figures = {
             "delay": tuning.outlook.delay,
             "ratio": tuning.outlook.delay / tuning.exact.delay,
@@ -433,8 +432,12 @@ class Shift(Query[Points, ShiftAnswer]):
     def _statistic_if_known(self, dimension: int) -> Statistic | None:
         return None if self.low is None or self.high is None else self.statistic_on(dimension)
 
-    def _at_epsilon(self, amount: str) -> Self:
-        return replace(self, loss=Loss(amount, neighbours=self.loss.neighbours))
+    def _is_useful_at(self, amount: str, dimension: int) -> bool:
+        query = replace(self, loss=Loss(amount, neighbours=self.loss.neighbours))
+        try:
+            return query.tuning(query._statistic_if_known(dimension)).is_useful
+        except ParameterError:  # more noise than can be tabulated
+            return False
 
     def _measured_change(self) -> float | None:
         """The most that an entry is assumed to change by, as it is measured."""
