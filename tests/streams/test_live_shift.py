@@ -103,8 +103,7 @@ def test_no_block_is_summed_or_tested_twice_whatever_is_killed_copied_or_restore
 SCRIPT = textwrap.dedent(
     """
     import os, signal, sys
-    from wallflower.errors import ParameterError
-from wallflower.ledger import Ledger
+    from wallflower.ledger import Ledger
     from wallflower.privacy import Loss
     from wallflower.queries.shift import Shift
     from wallflower.queries.shift.charts import NoisySums
