@@ -1,7 +1,7 @@
 """Checks for pipelines: is too much of new data unusual, by a detector or a count that was released?
 
 Nothing is charged here and no ledger is opened: a check is made of what was released and of the records at hand. Its
-result on the records at hand is exact and not private; it belongs to whoever holds them.
+result on the records at hand is exact and not private; it belongs to their holder.
 """
 
 from __future__ import annotations
