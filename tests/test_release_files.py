@@ -87,7 +87,7 @@ def test_pyright_finds_nothing_in_a_sample_project(tmp_path: Path) -> None:
         "import wallflower as wf\n\n"
         "people = wf.open('people.csv', schema='people.toml')\n"
         "answer = people.count(neighbours=5, radius=0.5, epsilon='0.5')\n"
-        "number: int = answer.value\n"
+        "number = answer.value\n"
         "batch = wf.plan_all(people, [wf.Count(neighbours=5, radius=0.5, loss=wf.Loss('0.5'))])\n"
         "print(number, batch.fits, people.budget().left.text)\n"
     )
