@@ -29,6 +29,7 @@ DRAWERS = {
     "rehearsal.py",  # for answers of made-up records
     "streams/watch.py",
     "streams/fleet.py",
+    "streams/tally.py",
     "sensors/simulation.py",
     "sensors/audit.py",
     "sensors/parties/party.py",
