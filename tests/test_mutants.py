@@ -6,9 +6,11 @@ all its attacks, one after the other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,8 @@ import wallflower.queries.watch.detectors.staircase as staircase
 import wallflower.queries.watch.levels as levels
 import wallflower.queries.watch.seasons.estimates as estimates
 import wallflower.queries.watch.watch as watch
+import wallflower.queries.who.audit as who_audit
+import wallflower.queries.who.who as who
 import wallflower.sensors.audit as sensors_audit
 import wallflower.sensors.comparison as comparison
 import wallflower.sensors.perturbation as perturbation
@@ -82,8 +86,9 @@ ROOMS = {
     "radius": radius_audit,
     "profile": profile_audit,
     "detector": detector_audit,
+    "who": who_audit,
 }
-COUNT, SUBSPACES, WATCH, EXPLAIN, SENSORS, SCALE, RADIUS, PROFILE, DETECTOR = ROOMS
+COUNT, SUBSPACES, WATCH, EXPLAIN, SENSORS, SCALE, RADIUS, PROFILE, DETECTOR, WHO = ROOMS
 TENTH, FIFTH = Fraction(10, 9), Fraction(10, 8)  # by what a loss grows when so much of the noise is missing
 HALF = Fraction(1, 2)
 
@@ -123,6 +128,46 @@ def chosen_dearer(choose: Any, errors: Any, *, sensitivity: int, epsilon: Fracti
 
 def half_as_far(calibrate: Any, size: int, loss: Any, *, step: Fraction) -> Any:
     return calibrate(size // 2, loss, step=step)
+
+
+def named_with(epsilon: Fraction) -> Fraction:
+    """The loss at which a coin names with this probability."""
+    return Fraction(-math.log1p(-float(epsilon)))
+
+
+def ranked(view: Any, bar: float | None) -> list[int]:
+    """The rows of a tiny world, in the order of the list."""
+    return [candidate.row for candidate in view._best(bar, 10)]
+
+
+def middle_score(view: Any) -> float:
+    return float(np.median([-candidate.descending for candidate in view._best(None, 10)]))
+
+
+def coin_for_two(walk: Any, ranked: Any, most: int, epsilon: Fraction, noise: Any) -> Any:
+    records, named = list(ranked), []
+    for at in range(0, len(records), 2):
+        named += [] if noise.flip(epsilon) else records[at : at + 2]
+    return named[:most]
+
+
+def beside_the_list(tell: Callable[[Any, list[int], float | None], Any]) -> Mutate:
+    """The list, and something more that is released beside it."""
+
+    def answer(before: Any, query: Any, view: Any, noise: Any) -> Any:
+        rows = before(query, view, noise)
+        named = [row["record"] for row in rows]
+        return [*rows, {"record": "more", "more": tell(view, named, query.above)}]
+
+    return wrap(who.Who, "answer", answer)
+
+
+def with_scaled_scores(describe: Any, view: Any, named: Any, show: Any) -> Any:
+    greatest = max(abs(candidate.descending) for candidate in view._best(None, 10))
+    return [
+        row | {"score": -candidate.descending / greatest}
+        for row, candidate in zip(describe(view, named, show), named, strict=True)
+    ]
 
 
 def times(factor: Any) -> Callable[..., Any]:
@@ -684,6 +729,69 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         WATCH,
         "seasons",
         put(SeasonalBaseline, "change_in_spreads", lambda season, change, reach: change / max(map(max, season.spread))),
+    ),
+    # who
+    "who: cut first, tossed afterwards": (
+        WHO,
+        "lists",
+        wrap(who, "name_in_order", lambda walk, ranked, most, *rest: walk(islice(ranked, most), most, *rest)),
+    ),
+    "who: named with probability ε": (
+        WHO,
+        "lists",
+        wrap(who, "name_in_order", lambda walk, ranked, most, loss, noise: walk(ranked, most, named_with(loss), noise)),
+    ),
+    "who: coins a tenth short": (
+        WHO,
+        "lists",
+        wrap(who, "name_in_order", lambda walk, ranked, most, loss, noise: walk(ranked, most, loss * TENTH, noise)),
+    ),
+    "who: half of the loss": (
+        WHO,
+        "answers",
+        wrap(who, "name_in_order", lambda walk, ranked, most, loss, noise: walk(ranked, most, loss / 2, noise)),
+    ),
+    "who: a sample of fixed size": (
+        WHO,
+        "lists",
+        wrap(who, "name_in_order", lambda walk, ranked, most, *rest: list(islice(ranked, most))),
+    ),
+    "who: one coin for two records": (WHO, "lists", wrap(who, "name_in_order", coin_for_two)),
+    "who: a walk that starts anew": (
+        WHO,
+        "lists",
+        wrap(who, "name_in_order", lambda walk, ranked, *rest: walk(kept := list(ranked), *rest) or walk(kept, *rest)),
+    ),
+    "who: tells how many are flagged": (WHO, "lists", beside_the_list(lambda view, named, bar: len(ranked(view, bar)))),
+    "who: tells how many were passed over": (
+        WHO,
+        "lists",
+        beside_the_list(lambda view, named, bar: sum(one not in named for one in ranked(view, bar))),
+    ),
+    "who: tells the rank among all": (
+        WHO,
+        "lists",
+        beside_the_list(lambda view, named, bar: [ranked(view, None).index(one) for one in named]),
+    ),
+    "who: tells the best that is not named": (
+        WHO,
+        "lists",
+        beside_the_list(lambda view, named, bar: next((r for r in ranked(view, None) if r not in named), None)),
+    ),
+    "who: a bar at a quantile of the records": (
+        WHO,
+        "lists",
+        wrap(who.WhoView, "ranked", lambda walk, view, bar, first: walk(view, middle_score(view), first)),
+    ),
+    "who: positions in a sorted file": (
+        WHO,
+        "lists",
+        wrap(who.WhoView, "_name", lambda name, view, one: ranked(view, None)[::-1].index(one.row)),
+    ),
+    "who: scores divided by the greatest": (
+        WHO,
+        "lists",
+        wrap(who.WhoView, "describe", with_scaled_scores),
     ),
     # explain
     "dp: a score moves by 1 step": (EXPLAIN, "dp", put(dp, "STEPS", 1)),

@@ -37,7 +37,7 @@ PAPERS: Final[Mapping[str, Callable[[Path, bool, Callable[[str], None]], Iterabl
     for name in ("okada2015", "okada2015-ja", "degue2020", "pcor2021", "boehler2017")
 }
 STUDIES: Final[Mapping[str, Callable[[Path, bool, Callable[[str], None]], Iterable[Path]]]] = {
-    name: partial(_measure, name) for name in ("detector", "statements")
+    name: partial(_measure, name) for name in ("detector", "statements", "who")
 }
 ALL: Final = "all"
 

@@ -24,6 +24,7 @@ from wallflower.papers.okada2015.claims import claims, settings
 from wallflower.papers.okada2015.comparison import comparisons
 from wallflower.papers.okada2015.deviations import deviations, leaks
 from wallflower.papers.okada2015.discovery import discoveries
+from wallflower.papers.okada2015.names import top_outliers
 from wallflower.papers.page import Section, Sheet, first_section, leave, write_page
 from wallflower.papers.panels import Curve, Panel
 from wallflower.papers.witnesses import EIGHT
@@ -64,6 +65,7 @@ def _sections(quick: bool, say: Callable[[str], None]) -> Iterator[Section]:
     yield headline(map(synthetic1_sample, range(3 if quick else 20)))
     yield accuracy(quick)
     yield from discoveries(quick, say)
+    yield top_outliers([*small, *available((synthetic2_sample, adult2, ionosphere), lambda reason: None)], quick)
 
 
 def figure1() -> Section:

@@ -42,10 +42,10 @@ TOLD: Final[Mapping[str, Ours]] = {
     "Scenario 1": Ours("read off the released count, with the chances of both errors", IMPROVED),
     "Scenario 2": Ours("`subspaces` with counts: one question, one charge", IMPROVED),
     "third query": Ours(
-        "not offered",
+        "`who`, where a steward allows it: ε for everybody who is not named, no guarantee for the named; third-query",
         DEVIATES,
-        "an answer must be about as likely without any one record, so none that names records can be right about them; "
-        "`explain` is about a record that the asker already has",
+        "never defined; with a share π of outliers and differential privacy for everybody at most "
+        "e^ε π/(1 - π + e^ε π) of the names can be right, so the promise is another one",
     ),
     "Figure 2": Ours("not drawn", DEVIATES, "a sketch; its 6k+1 is the upper bound of Figure 1 at d=2"),
     "local bound": Ours("`smooth` takes it at t=0, at most the global bound", IMPROVED),

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Attack, Finding, Way, audit_exact
-from wallflower.audit.answers import Accounts, Case, DrawRecord, LawCheck, Part, audit_cases
+from wallflower.audit.answers import Accounts, Case, DrawRecord, LawCheck, Part, audit_cases, freeze
 from wallflower.audit.laws import EXACT, Law, law_of
 from wallflower.data import Column, Schema, Table
 from wallflower.machine.lazy import load
@@ -93,8 +93,18 @@ def _names(rows: list[Row]) -> tuple[Any, ...]:
     return tuple(row["record"] for row in rows)
 
 
-def _answer_names(query: Who) -> Answer:
-    return lambda view, noise: _names(query.answer(view, noise))
+def _freeze(rows: list[Row]) -> Hashable:
+    """All that a list says, so that an attack sees more than names."""
+    return freeze(rows)
+
+
+def _frozen_names(outcome: Any) -> tuple[Any, ...]:
+    return tuple(dict(row)["record"] for row in outcome)
+
+
+def answer_of(query: Who) -> Answer:
+    """The whole answer of a query, as something that can be compared."""
+    return lambda view, noise: _freeze(query.answer(view, noise))
 
 
 def _law_of_names(query: Who, values: Table4) -> dict[tuple[Any, ...], float]:
@@ -167,27 +177,17 @@ def _attack_lists(quick: bool) -> Iterator[Finding]:
     for most, above in product((1, 2, 4), (None, BAR)):
         query = make_query(most=most, above=above)
         bar = "no bar" if above is None else "a bar"
-        law = ListLaw(query=query, answer=_answer_names(query))
+        law = ListLaw(query=query, answer=answer_of(query), shown=_frozen_names)
         yield _attack_law(f"up to {most} names, {bar}", law, quick=quick)
     query = make_query(above=BAR, show=("score", "contributions", "row"))
     yield _attack_law(
         "names with what belongs to them",
-        ListLaw(query=query, answer=lambda view, noise: _freeze(query.answer(view, noise)), shown=_frozen_names),
+        ListLaw(query=query, answer=answer_of(query), shown=_frozen_names),
         quick=True,
     )
     query = make_query(most=2, identifier="id")
-    law = ListLaw(query=query, answer=_answer_names(query), named=lambda _, at: IDS[at])
+    law = ListLaw(query=query, answer=answer_of(query), named=lambda _, at: IDS[at], shown=_frozen_names)
     yield _attack_law("names by identifier", law, quick=quick)
-
-
-def _freeze(rows: list[Row]) -> Hashable:
-    return tuple(
-        (row["record"], row["score"], tuple(row["contributions"].items()), tuple(row["row"].items())) for row in rows
-    )
-
-
-def _frozen_names(outcome: Any) -> tuple[Any, ...]:
-    return tuple(row[0] for row in outcome)
 
 
 # Broken, on purpose
@@ -308,6 +308,10 @@ def _first_part(outcome: Any) -> tuple[Any, ...]:
     return tuple(outcome[0])
 
 
+def _firsts(outcome: Any) -> tuple[Any, ...]:
+    return tuple(pair[0] for pair in outcome)
+
+
 def _all_parts(outcome: Any) -> tuple[Any, ...]:
     return tuple(name for part in outcome for name in part)
 
@@ -333,7 +337,7 @@ BROKEN: Final = (
     _Broken(name="a bar at a quantile of the records", answer=_quantile_bar),
     _Broken(name="positions in a sorted file", answer=_sorted_positions, above=BAR, named=_position),
     _Broken(name="one coin for two records", answer=_shared_coin),
-    _Broken(name="scores divided by the table's greatest", answer=_scaled_scores, shown=_frozen_names),
+    _Broken(name="scores divided by the table's greatest", answer=_scaled_scores, shown=_firsts),
     _Broken(name="two lists for the price of one", answer=_spent_twice, above=BAR, shown=_all_parts),
 )
 
