@@ -43,6 +43,8 @@ import wallflower.queries.profile.profile as profile
 import wallflower.queries.radius.audit as radius_audit
 import wallflower.queries.scale.audit as scale_audit
 import wallflower.queries.scale.scale as scale
+import wallflower.queries.shift.audit as shift_audit
+import wallflower.queries.shift.charts as charts
 import wallflower.queries.subspaces.audit as subspaces_audit
 import wallflower.queries.subspaces.choice as choice
 import wallflower.queries.subspaces.subspaces as subspaces
@@ -87,8 +89,9 @@ ROOMS = {
     "profile": profile_audit,
     "detector": detector_audit,
     "who": who_audit,
+    "shift": shift_audit,
 }
-COUNT, SUBSPACES, WATCH, EXPLAIN, SENSORS, SCALE, RADIUS, PROFILE, DETECTOR, WHO = ROOMS
+COUNT, SUBSPACES, WATCH, EXPLAIN, SENSORS, SCALE, RADIUS, PROFILE, DETECTOR, WHO, SHIFT = ROOMS
 TENTH, FIFTH = Fraction(10, 9), Fraction(10, 8)  # by what a loss grows when so much of the noise is missing
 HALF = Fraction(1, 2)
 
@@ -567,6 +570,18 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         wrap(scale, "quantile_errors", lambda quantile_errors, found, share, columns: quantile_errors(found, share, 1)),
     ),
     # radius
+    "shift: a tenth short": (SHIFT, "sums", wrap(charts, "draws", drawn_shorter(TENTH))),
+    "shift: distances are not clipped": (SHIFT, "sums", put(charts.Limits, "clip", lambda self, distances: distances)),
+    "shift: a width of half the limits": (
+        SHIFT,
+        "sums",
+        wrap(charts.Limits, "width", lambda width, *of: width(*of) // 2),
+    ),
+    "shift: the memory is longer than the noise pays for": (
+        SHIFT,
+        "exact",
+        wrap(charts.BoundedChart, "value", lambda value, chart, window: value(chart, [*window, *window])),
+    ),
     "radii: a tenth short": (RADIUS, "choice", wrap(radii, "choose_together", chosen_at(TENTH))),
     "radii: the sensitivity is forgotten": (
         RADIUS,
