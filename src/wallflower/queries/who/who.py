@@ -161,7 +161,7 @@ class WhoView:
         yield 0, self.model.score(next(self.model.parts(self.table))), self._texts(self.table)
 
     def _scored_tiles(self, table: TiledTable, model: Model) -> Iterator[tuple[int, Floats, Ids]]:
-        points = table.rescale(model.scales).points(model.columns)
+        points = model.project(table)
         places = [table.columns.index(name) for name in points.columns]
         more = [] if self.identifier is None else [table.identifier(self.identifier)]
         shape, start = Coordinates(points.schema), 0
@@ -195,7 +195,7 @@ class WhoView:
         assert self.model is not None
         if isinstance(self.table, TiledTable):
             rising, order = np.unique(rows, return_inverse=True)
-            points = self.table.rescale(self.model.scales).points(self.model.columns)
+            points = self.model.project(self.table)
             values = points.select(rising).gather()[order] if len(rows) else np.empty((0, len(points.columns)))
         else:
             values = next(self.model.parts(self.table))[rows]
