@@ -30,7 +30,7 @@ EPSILONS: Final = ("0.5", "1", "2")
 FIT_SHARE: Final = Fraction(1, 4)
 LISTS_PER_FIT: Final = 25
 MOST: Final = 5
-FITS, FEW_FITS = 40, 4
+FITS, FEW_FITS = 10, 2
 
 Mask = NDArray[np.bool_]
 
