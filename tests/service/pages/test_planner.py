@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -19,6 +20,7 @@ from wallflower.schema import Column, Schema
 from wallflower.service.pages import fields
 from wallflower.service.pages.fields import EmptyFields, FieldFaults
 from wallflower.service.pages.planner import Samples
+from wallflower.service.pages.titles import title_of
 from wallflower.service.settings import Registration
 
 WARM = Column("t", low=34.5, high=39.5, center=37, scale=0.5, measure="°C")
@@ -234,3 +236,21 @@ def test_a_made_up_answer_sees_no_table() -> None:
     assert "of 40 records" in (samples.words("staff", STAFF, asked, plan) or "")
     assert samples.is_offered(asked, plan)
     assert not samples.is_offered(asked, asked.plan(n=10**6, dimension=3))
+
+
+def test_a_field_has_a_title_and_an_unknown_query_needs_none() -> None:
+    titled = [entry for entry in fields.entries(Count, {}, STAFF) if entry.code]
+    assert {"neighbours", "radius", "epsilon"} <= {entry.code for entry in titled}
+    for entry in titled:
+        assert entry.label not in (entry.code, entry.code.replace("_", " "))
+        assert entry.code_help
+    assert title_of("no such query", "neighbours") is None  # the same word may mean something else there
+    plain = next(entry for entry in fields.entries(Count, {}, STAFF) if not entry.code)
+    assert plain.label == plain.field.replace("_", " ")
+
+
+def test_what_is_wrong_is_said_once(ana: Browser) -> None:
+    given = {"neighbours": "x", "radius": "0.5", "epsilon": "0.01"}
+    answer = ana.post("/ui/datasets/staff/confirm/count", given)
+    shown = re.sub(r"<div hidden data-state.*?</div>", "", text(answer), flags=re.S)
+    assert unescape(shown).count("is not a whole number") == 1

@@ -39,6 +39,44 @@ class Offer:
     caution: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Questions that serve one purpose."""
+
+    title: Message
+    offers: list[Offer]
+
+
+# The question to begin with, for a table and for a stream, and the questions of each task. One without a task is listed
+# under the last title.
+_FIRST: Final = ("count", "watch")
+_TASKS: Final[tuple[tuple[Message, tuple[str, ...]], ...]] = (
+    (t("How many are unusual, and where?"), ("count", "profile", "radius", "subspaces")),
+    (t("Which records are unusual, and why?"), ("detector", "flags", "tally", "threshold", "who", "explain")),
+    (t("What happens over time?"), ("watch", "shift", "baseline")),
+    (t("Prepare another question"), ("scale",)),
+)
+_OTHER: Final = t("More questions")
+
+
+def first_offer(offers: list[Offer]) -> Offer | None:
+    """Return the question to recommend to somebody who has not asked any yet."""
+    possible = [offer for offer in offers if offer.obstacle is None and offer.caution is None]
+    ranked = (offer for kind in _FIRST for offer in possible if offer.question.kind == kind)
+    return next(ranked, possible[0] if possible else None)
+
+
+def tasks_of(offers: list[Offer]) -> list[Task]:
+    """Return the questions by task; those that can be asked come first in each."""
+    title_of = {kind: title for title, kinds in _TASKS for kind in kinds}
+    titles = [*(title for title, _ in _TASKS), _OTHER]
+    found = [
+        Task(title=title, offers=[offer for offer in offers if title_of.get(offer.question.kind, _OTHER) == title])
+        for title in titles
+    ]
+    return [task for task in found if task.offers]
+
+
 def offers_of(core: Core, caller: Caller, shown: DatasetView) -> list[Offer]:
     """Every question, those that can be asked first."""
     found = [
@@ -75,6 +113,7 @@ def _obstacles(core: Core, caller: Caller, shown: DatasetView, question: Questio
 
 
 _LATELY: Final = 5
+_MAX_SEARCH_LETTERS: Final = 200
 _FACTS: Final = ("population", "period", "owner", "licence")  # in this order; the title and the description lead
 
 
@@ -99,20 +138,33 @@ def home(visit: Visit) -> Response:
     shown = [(one, standing_of(one)) for one in visit.core.datasets(visit.by)]
     requests: Requests = visit.app.state.requests
     waits = requests.count_open() if visit.by.is_steward else 0
-    return visit.render("home.html", datasets=shown, waits=waits)
+    search = visit.request.query_params.get("search", "").strip()[:_MAX_SEARCH_LETTERS]
+    matching = [(one, standing) for one, standing in shown if _matches(one, search)]
+    return visit.render("home.html", datasets=matching, count=len(shown), search=search, waits=waits)
+
+
+def _matches(shown: DatasetView, search: str) -> bool:
+    """Return whether every word that is searched for occurs in the public words of a data set or in its columns."""
+    columns = (column["name"] for column in shown.facts["columns"])
+    texts = [shown.name, *(str(shown.facts[name]) for name in ("title", *_FACTS) if name in shown.facts), *columns]
+    known = " ".join(texts).casefold()
+    return all(word in known for word in search.casefold().split())
 
 
 def dataset(visit: Visit) -> Response:
     """One data set: what it is, what may be asked of it, what is left, what it holds."""
     shown = visit.core.dataset(visit.by, visit.path("dataset"))
     made = visit.core.releases(visit.by, shown.name, last=_LATELY)
+    offers = offers_of(visit.core, visit.by, shown) if shown.state == "ready" else []
+    first = first_offer(offers)
     return visit.render(
         "dataset.html",
         shown=shown,
         standing=standing_of(shown),
         words={name: shown.facts[name] for name in _FACTS if name in shown.facts},
         columns=list(map(column_view, shown.facts["columns"])),
-        offers=offers_of(visit.core, visit.by, shown) if shown.state == "ready" else [],
+        first=first,
+        tasks=tasks_of([offer for offer in offers if offer is not first]),
         releases=list(reversed(made)),
     )
 

@@ -41,6 +41,7 @@ from wallflower.service.pages.choices import (
     scaled_text,
     tick,
 )
+from wallflower.service.pages.titles import LOSS_TITLES, title_of
 from wallflower.text import Message, join, label, t
 
 _NAMED: Final = re.compile(r"^(?:[\w-]+: )?(\w+)(?:, \w+)*: +")
@@ -191,7 +192,6 @@ _NUMBERS: Final = (int, float, Fraction)
 _LISTS: Final = (tuple[str, ...], tuple[float, ...])
 _TABLES: Final = (tuple[tuple[str, ...], ...], tuple[tuple[float, ...], ...])
 _YES: Final = {"yes": True, "no": False}
-_LABELS: Final = {"epsilon": t("ε, the privacy loss"), "delta": "δ", "rho": "ρ"}
 _WAYS: Final[Mapping[Any, Message]] = {
     **dict.fromkeys(_LISTS, t("several: a, b, c")),
     **dict.fromkeys(_TABLES, t("several: a, b; c")),
@@ -217,9 +217,12 @@ class Entry:
     when: Condition | None = None
     away: bool = False  # a setting of a mode that is not chosen
     unit: str = ""
+    counted: str = ""  # what the number counts, where it has no unit
     aside: str = ""
     fault: str = ""
     none: str = ""  # what it means that nothing is ticked
+    code: str = ""  # how a program calls it, where the form has a title for it
+    code_help: str = ""  # what a program is told of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +250,7 @@ def entries(question: Question, given: Mapping[str, str], table: Table | Schema)
     chosen = chosen_columns(question, values)
     shown = {*example, *(name for name in offers if offers[name])}
     found = [
-        _entry(parameter, values, offers[parameter.name], table.schema, chosen, shown=parameter.name in shown)
+        _entry(question, parameter, values, offers[parameter.name], table.schema, chosen, shown=parameter.name in shown)
         for parameter in asked
     ]
     for name, words in LOSS_HELP.items() if spends(question) else ():
@@ -256,8 +259,10 @@ def entries(question: Question, given: Mapping[str, str], table: Table | Schema)
             Entry(
                 name=name,
                 field=name,
-                label=_LABELS[name],
-                help=words,
+                label=LOSS_TITLES[name].title,
+                help=LOSS_TITLES[name].text,
+                code=name,
+                code_help=words,
                 control="text",
                 value=value,
                 required=False,
@@ -385,6 +390,7 @@ def _short(made: Release[Any]) -> str:
 
 
 def _entry(
+    question: Question,
     parameter: Parameter,
     values: Mapping[str, str],
     offers: tuple[Choice, ...],
@@ -405,11 +411,15 @@ def _entry(
             name = f"{parameter.name}{OWN}"
             given = values.get(name) or own_text(values.get(parameter.name, ""), parameter, ruler)
             aside = asides((parameter,), {name: given}, schema, chosen).get(parameter.name, "")
+    title = None if _is_cut(parameter, schema) else title_of(question.kind, parameter.name)
+    help_ = _help(parameter, control, schema)
     return Entry(
         name=name,
         field=parameter.name,
-        label=_label(parameter, schema),
-        help=_help(parameter, control, schema),
+        label=_label(parameter, schema) if title is None else title.title,
+        help=help_ if title is None else title.text,
+        code="" if title is None else parameter.name,
+        code_help="" if title is None else help_,
         control=control,
         value=given,
         required=required and not _is_cut(parameter, schema),
@@ -418,6 +428,7 @@ def _entry(
         when=parameter.when,
         away=parameter.when is not None and _is_away(parameter.when, parameter, values, default),
         unit=unit,
+        counted="" if title is None or title.unit is None else title.unit,
         aside=aside,
         none=_none(parameter, offers) if control == "ticks" and not required else "",
     )

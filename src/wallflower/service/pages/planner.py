@@ -225,6 +225,7 @@ def outlook_of(visit: Visit, shown: DatasetView, question: Question, form: Mappi
     """The plan of what a form asks, or why there is none."""
     schema, chosen = visit.core.public_schema(shown.name), chosen_columns(question, form)
     told: dict[str, Any] = {"outlook": None, "words": None, "begun": True, "faults": {}, "advice": ADVICE}
+    told |= {"is_beside": False}  # whether all that is wrong stands beside a field
     told |= {"asides": asides(list_parameters(question), form, schema, chosen), "force": form.get("force") == "yes"}
     try:
         query = read(visit, shown, question, form)
@@ -233,7 +234,10 @@ def outlook_of(visit: Visit, shown: DatasetView, question: Question, form: Mappi
     except PrivacyError as refusal:
         words = problem_document(refusal)["detail"]
         begun = not isinstance(refusal, EmptyFields)
-        return told | {"words": words, "begun": begun, "faults": faults_of(refusal, question, words)}
+        faults = faults_of(refusal, question, words)
+        known = {*LOSS_HELP, *(parameter.name for parameter in list_parameters(question))}
+        is_beside = bool(faults) and faults.keys() <= known
+        return told | {"words": words, "begun": begun, "faults": faults, "is_beside": is_beside}
     sample = _sample(visit, shown.name, query, plan) if "example" in visit.form else None
     return told | {"outlook": _outlook(visit, query, plan, quote, sample)}
 

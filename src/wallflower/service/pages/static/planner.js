@@ -128,6 +128,7 @@ const telling = (form, state) => {
     const fault = field.querySelector("[data-fault]"), aside = field.querySelector("[data-aside]");
     const words = said("wrong", field.dataset.field);
     if (fault) fault.textContent = words;
+    if (words) field.closest("details.more")?.setAttribute("open", "");
     if (aside) aside.textContent = said("beside", field.dataset.field);
     const control = field.querySelector("[aria-describedby]:not([type=range])");
     if (words) control?.setAttribute("aria-invalid", "true");
