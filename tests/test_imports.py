@@ -30,6 +30,7 @@ DRAWERS = {
     "streams/watch.py",
     "streams/fleet.py",
     "streams/tally.py",
+    "papers/okada2015/names.py",  # lists of names, as an account would release them
     "sensors/simulation.py",
     "sensors/audit.py",
     "sensors/parties/party.py",

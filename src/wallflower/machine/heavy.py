@@ -7,7 +7,7 @@ Import them from here: the names are typed for mypy and cost nothing until an at
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from wallflower.errors import PackageMissing
 from wallflower.machine.lazy import Lazy, is_there
@@ -59,6 +59,11 @@ if TYPE_CHECKING:
     import matplotlib.layout_engine as matplotlib_layout_engine
     import matplotlib.ticker as matplotlib_ticker
     import numpy.polynomial as numpy_polynomial
+    import paho.mqtt.client as paho_mqtt_client
+    import paho.mqtt.enums as paho_mqtt_enums
+    import paho.mqtt.packettypes as paho_mqtt_packettypes
+    import paho.mqtt.properties as paho_mqtt_properties
+    import paho.mqtt.subscribeoptions as paho_mqtt_subscribeoptions
     import pandas as pandas
     import polars.exceptions as polars_exceptions
     import psycopg as psycopg
@@ -76,12 +81,6 @@ if TYPE_CHECKING:
     import sklearn.datasets as sklearn_datasets
     import sklearn.metrics as sklearn_metrics
     import sqlalchemy as sqlalchemy
-
-    paho_mqtt_client: Any
-    paho_mqtt_enums: Any
-    paho_mqtt_packettypes: Any
-    paho_mqtt_properties: Any
-    paho_mqtt_subscribeoptions: Any  # parts of it are not typed
 else:
     cryptography_exceptions = Lazy("cryptography.exceptions", extra="sensors")
     cryptography_hazmat_primitives_asymmetric_x25519 = Lazy(

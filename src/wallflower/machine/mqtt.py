@@ -299,7 +299,7 @@ class Subscription:
         connection.on_connect = self._on_connect
         connection.on_subscribe = self._on_subscribe
         connection.on_message = self._on_message
-        properties = _properties.Properties(_packets.PacketTypes.CONNECT)
+        properties = _properties.Properties(_packets.PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         properties.SessionExpiryInterval = SESSION_SECONDS
         properties.ReceiveMaximum = MAX_UNACKNOWLEDGED
         try:

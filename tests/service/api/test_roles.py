@@ -28,6 +28,9 @@ RADIUS = {"neighbours": 3, "share": "10%", "epsilon": "0.01", "force": True}
 DETECTOR = {"contamination": "0.1", "epsilon": "0.01", "force": True}
 PROFILE = {"neighbours": 3, "epsilon": "0.01", "force": True}
 WHO = {"detector": 1, "most": 2, "epsilon": "0.1"}
+TALLY = {"detector": 1, "time": "a", "periods": 3, "rho": "0.1", "force": True}
+THRESHOLD = {"detector": 1, "contamination": "0.1", "epsilon": "0.01", "force": True}
+SHIFT = {"low": -5.0, "high": 5.0, "centre": 0.0, "variance": 1.0, "epsilon": "0.01", "force": True}
 FLAGS = {"detector": 1, "by": ["a"], "epsilon": "0.01", "force": True}
 BASELINE = {"low": -5.0, "high": 5.0, "epsilon": "0.01", "force": True}
 NOBODY = {"anonymous": 401, "expired": 401, "revoked": 401}
@@ -127,6 +130,13 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     # it takes a table with public groups, and there is none
     ("POST", "/v1/datasets/{dataset}/plan/flags"): ("/v1/datasets/none/plan/flags", FLAGS, askers(404)),
     ("POST", "/v1/datasets/{dataset}/ask/flags"): ("/v1/datasets/none/ask/flags", FLAGS, askers(404)),
+    ("POST", "/v1/datasets/{dataset}/plan/tally"): ("/v1/datasets/none/plan/tally", TALLY, askers(404)),
+    ("POST", "/v1/datasets/{dataset}/ask/tally"): ("/v1/datasets/none/ask/tally", TALLY, askers(404)),
+    ("POST", "/v1/datasets/{dataset}/plan/threshold"): ("/v1/datasets/none/plan/threshold", THRESHOLD, askers(404)),
+    ("POST", "/v1/datasets/{dataset}/ask/threshold"): ("/v1/datasets/none/ask/threshold", THRESHOLD, askers(404)),
+    ("POST", "/v1/datasets/{dataset}/plan/shift"): ("/v1/datasets/ward/plan/shift", SHIFT, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/shift"): ("/v1/datasets/ward/ask/shift", SHIFT, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/watches/shift"): ("/v1/datasets/beds/watches/shift", SHIFT, askers(201)),
     ("POST", "/v1/datasets/{dataset}/watches/watch"): ("/v1/datasets/beds/watches/watch", WATCH, askers(201)),
     ("GET", "/v1/watches"): ("/v1/watches", None, callers(200)),
     ("GET", "/v1/watches/{watch}"): ("/v1/watches/{watch}", None, callers(200, other=404)),
@@ -162,8 +172,8 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ),
     ("POST", "/v1/requests/{request}/decline"): ("/v1/requests/{request}/decline", {"word": "no"}, stewards(201)),
     ("GET", "/v1/agent-questions"): ("/v1/agent-questions", None, callers(403)),  # off without [agents]
-    ("POST", "/v1/agent-questions/{question}/confirm"): ("/v1/agent-questions/none/confirm", None, callers(403)),
-    ("POST", "/v1/agent-questions/{question}/decline"): ("/v1/agent-questions/none/decline", None, callers(403)),
+    ("POST", "/v1/agent-questions/{question}/confirm"): ("/v1/agent-questions/none/confirm", None, askers(404)),
+    ("POST", "/v1/agent-questions/{question}/decline"): ("/v1/agent-questions/none/decline", None, askers(404)),
     ("GET", "/v1/proposals"): ("/v1/proposals", None, readers(200)),
     ("POST", "/v1/proposals/{proposal}/confirm"): ("/v1/proposals/none/confirm", None, stewards(404)),
     ("POST", "/v1/proposals/{proposal}/decline"): ("/v1/proposals/none/decline", None, stewards(404)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
@@ -18,6 +18,7 @@ from wallflower.queries.detector.detector import choose_threshold
 from wallflower.queries.detector.grids import CELLS, Floats, Grid
 from wallflower.queries.detector.model import Model
 from wallflower.queries.detector.threshold import Threshold, ThresholdView
+from wallflower.query import Query
 
 CROWD: Final = 10**12  # so that nearly all thresholds lie between the score of the crowd and the next
 GRID: Final = Grid(columns=(0, 1), widths=(1.0, 1.0), offsets=(0.0, 0.0))
@@ -43,9 +44,10 @@ def released_model() -> Model:
     return Model(columns=("a", "b"), schema=FACTS, grids=(GRID,), counts=counts, floor=1.0)
 
 
-def view_threshold(query: Any, table: Any) -> ThresholdView:
+def view_threshold(query: Query[Any, Any], table: Any) -> ThresholdView:
     """A table, kept by any engine, beside the detector and the count that were released before."""
-    releases = {
+    assert isinstance(query, Threshold)
+    releases: Mapping[int, Mapping[str, Any]] = {
         1: {"kind": "detector", "dataset": NAME, "value": released_model().to_json()},
         2: {"kind": "count", "dataset": NAME, "value": 1},
     }
