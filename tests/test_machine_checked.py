@@ -140,7 +140,7 @@ def test_a_release_names_labels_that_exist_and_no_more_than_is_checked(query: An
         (Protection(person="who"), {"(Y1) of ledger"}),
         (Protection(person="who", units_per_person=3), {"(Y2) of ledger", "(U1) of ledger", "(U8) of ledger"}),
     ],
-    ids=str,
+    ids=["record", "rolled up", "max rows"],
 )
 def test_a_release_about_people_names_what_makes_a_person_of_their_rows(
     protection: Protection, labels: set[str]
