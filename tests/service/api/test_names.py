@@ -135,6 +135,25 @@ def test_with_four_eyes_lists_wait_for_a_second_steward(tmp_path: Path) -> None:
         assert core.ledger.account("icu").naming.find("icu", detector).most == 100
 
 
+def test_with_four_eyes_row_numbers_wait_for_a_second_steward_too(tmp_path: Path) -> None:
+    stated = replace(settings(tmp_path), datasets=(icu(tmp_path),), four_eyes_above="100")
+    with run_service(stated, questions=(*QUERIES, *COMPANIONS)) as running:
+        core = running.app.state.core
+        core.ledger.grant("icu", Loss("10"), by="sue")
+        ana, sue, max_ = running.token("ana"), running.token("sue", "steward"), running.token("max", "steward")
+        fit = {"epsilon": "2", "columns": ["x", "y"], "force": True}
+        detector = int(ana.post("/v1/datasets/icu/ask/detector", fit).json["ledger_id"])
+        max_.post(f"/v1/proposals/{allow(sue, detector).json['id']}/confirm")
+        waiting = allow(sue, detector, by_row=True)  # no more names, and under another assumption
+        assert waiting.status == 202
+        assert "row numbers" in waiting.json["reason"]
+        assert not core.ledger.account("icu").naming.find("icu", detector).by_row
+        assert max_.post(f"/v1/proposals/{waiting.json['id']}/confirm").status == 200
+        assert core.ledger.account("icu").naming.find("icu", detector).by_row
+        assert allow(sue, detector, 50, by_row=True).status == 201
+        assert allow(sue, detector, 0).status == 201
+
+
 def test_a_person_reads_her_own_letter_and_no_other(service: Service, ana: Caller, sue: Caller, detector: int) -> None:
     body = {"detector": detector, "column": "id", "identifiers": ["person-003", "person-007", "nobody"]}
     assert ana.post("/v1/datasets/icu/letters", body).problem == "forbidden"

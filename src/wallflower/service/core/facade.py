@@ -490,13 +490,14 @@ class Core:
     ) -> Entry | Proposal:
         """Allow lists of names of a data set by one detector; 0 forbids them.
 
-        Where the settings want a second steward for anything, more names wait for one.
+        Where the settings want a second steward for anything, more names wait for one, and so do row numbers.
         """
         dataset = self.catalog.find(name)
         _require_reason(reason)
         known = account_name(dataset.name) or dataset.name
         allowance = self.ledger.account(name).naming.find(known, detector)
-        if self.settings.four_eyes_above is not None and most > (0 if allowance is None else allowance.most):
+        allows_more = allowance is None or most > allowance.most or (by_row and not allowance.by_row)
+        if self.settings.four_eyes_above is not None and most and allows_more:
             terms = {"detector": detector, "most": most, "by_row": by_row}
             return self._note_proposal(caller, self.proposals.propose_naming(caller, dataset.name, terms, reason))
         entry = self.ledger.allow_naming(name, detector, most, by=caller.name, reason=reason, by_row=by_row)

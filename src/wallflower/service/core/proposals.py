@@ -60,6 +60,7 @@ class Proposal:
     def reason(self) -> str:
         if self.kind == "naming":
             names = f"up to {self.terms['most']:,} names by the detector of entry {self.terms['detector']}"
+            names += ", which may be row numbers" if self.terms["by_row"] else ""
             return f"{self.terms['reason']} ({names})"
         return str(self.terms["reason"])
 
