@@ -193,9 +193,22 @@ def test_an_old_signature_is_refused():
     assert verify(KEY.encode(), "{}", signature, now=1_300.0)
     assert not verify(KEY.encode(), "{}", signature, now=1_301.0)
     assert not verify(KEY.encode(), "{}", "v1=0", now=0.0)
+    assert not verify(KEY.encode(), "{}", "t=1000,v1=\u00e9", now=1_000.0)
 
 
-@pytest.mark.parametrize("url", ["http://example.org/x", "ftp://localhost/x", "https://", "https://ana@host/x", "x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org/x",
+        "ftp://localhost/x",
+        "https://",
+        "https://ana@host/x",
+        "x",
+        "https://host/fl\u00e4gge",
+        "https://host/a flag",
+        f"https://{'a' * 70}.example/x",
+    ],
+)
 def test_where_a_notice_could_be_read_it_is_not_sent(url, monkeypatch):
     monkeypatch.setenv(SECRET, KEY)
     with pytest.raises(ParameterError, match="webhook"):

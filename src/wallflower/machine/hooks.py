@@ -107,10 +107,15 @@ class Webhook:
         try:
             place = urlsplit(url)
             host, _ = place.hostname or "", place.port
+            host.encode("idna")  # a name that no resolver takes
         except ValueError:
             place, host = urlsplit(""), ""
-        if not host or place.scheme not in ("https", "http") or place.username is not None:
-            raise ParameterError("--webhook: expected https://HOST[:PORT]/PATH, without a user. Correct the URL.")
+        is_sendable = url.isascii() and url.isprintable() and " " not in url
+        if not host or not is_sendable or place.scheme not in ("https", "http") or place.username is not None:
+            raise ParameterError(
+                "--webhook: expected https://HOST[:PORT]/PATH in ASCII, without a user. Correct the URL; other letters "
+                "are percent-encoded."
+            )
         if place.scheme == "http" and not _is_loopback(host):
             raise ParameterError("--webhook: http is not encrypted, and allowed on this machine only. Use https.")
         secret = os.environ.get(SECRET, "")
@@ -157,7 +162,8 @@ def verify(secret: bytes, body: str, signature: str, *, now: float, tolerance_se
     """
     with suppress(ValueError):
         seconds = int(signature.partition(",")[0].removeprefix("t="))
-        return hmac.compare_digest(sign(secret, body, seconds), signature) and abs(now - seconds) <= tolerance_seconds
+        is_ours = hmac.compare_digest(sign(secret, body, seconds).encode(), signature.encode())
+        return is_ours and abs(now - seconds) <= tolerance_seconds
     return False
 
 
