@@ -91,6 +91,15 @@ def test_what_does_not_fit_is_refused():
         query.view(wf.load(RECORDS, schema=moved))
 
 
+@pytest.mark.parametrize("number", [float("inf"), float("nan")])
+def test_a_layout_that_nothing_can_be_counted_in_is_refused_before_a_charge(number):
+    grid = FIRST["grids"][0]
+    lost = {**FIRST, "grids": [{**grid, "offsets": [number, *grid["offsets"][1:]]}, *FIRST["grids"][1:]]}
+    for broken in (lost, {**FIRST, "floor": number}, {**FIRST, "grids": number}):
+        with pytest.raises(ParameterError):
+            Detector(loss=wf.Loss("1"), like=broken, grow=True)
+
+
 def test_every_table_pays_in_its_own_account(tmp_path):
     with wf.Ledger.open(tmp_path / "ledger.db") as ledger:
         for name in ("h0", "h1"):

@@ -348,8 +348,9 @@ class Model:
             self.grids
             and self.counts.shape == (len(self.grids), CELLS)
             and places <= set(range(len(self.columns)))
-            and self.floor >= 1
+            and 1 <= self.floor < math.inf
             and all(0 < width < math.inf for grid in self.grids for width in grid.widths)
+            and all(math.isfinite(offset) for grid in self.grids for offset in grid.offsets)
         )
         if not is_whole:
             raise _model_error()
@@ -409,7 +410,9 @@ class Layout:
     def model(self) -> Model:
         """The detector, with its counts if they were kept, else without any record."""
         value = self.to_json()
-        empty = {"counts": [[0] * CELLS] * len(value.get("grids", ())), "floor": 1.0}
+        if not isinstance(value.get("grids"), list):
+            raise _model_error()
+        empty = {"counts": [[0] * CELLS] * len(value["grids"]), "floor": 1.0}
         return Model.from_json(empty | value)
 
 
