@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium_visitor import PATIENCE, chromium
 from page_client import COUNT, Browser, assert_nothing_inline, text, words
+from playwright.sync_api import Browser as Chromium
 from served import Answer, Caller, Service, run_service, settings
 
+from browser import AXE, needs_axe, needs_chromium
 from wallflower.privacy import Loss
 from wallflower.schema import Column, Schema
 from wallflower.service.core.publications import PRIVATE_FIELDS, public_document
@@ -19,6 +24,8 @@ from wallflower.service.core.records import PUBLICATIONS
 from wallflower.service.pages import app as pages
 from wallflower.service.pages.visit import CONTENT_POLICY, EMBED_POLICY, FILE_POLICY
 from wallflower.service.settings import Registration
+
+__all__ = ["chromium"]  # a fixture
 
 ANALYST, STEWARD = "ana-7c1", "sue-9d4"
 FILES = ("", ".json", ".csv", ".svg", "/embed")
@@ -93,10 +100,11 @@ def test_nothing_but_the_release_leaves(service: Service, ana: Browser, sue: Bro
     publish(sue, number)
     release = service.app.state.core.release(service.app.state.core.tokens.caller(sue_token(service)), int(number))
     assert release.analyst == ANALYST  # so the check below can fail
+    assert any("starter cap" in note for note in release.notes)
     clock = release.charged_at[11:19]
     shown = dict(public_texts(service, number))
     for path, found in shown.items():
-        for secret in (ANALYST, STEWARD, clock, f"/{closed}", "left for"):
+        for secret in (ANALYST, STEWARD, clock, f"/{closed}", "left for", "starter cap"):
             assert secret not in found, (path, secret)
     body = json.loads(shown[f"/ui/public/{number}.json"])
     assert not PRIVATE_FIELDS & set(body)
@@ -228,3 +236,29 @@ def test_a_release_of_an_unknown_query_is_not_published(naming: dict[str, int], 
     assert core.publications.obstacle(known) is None
     publications = type(core.publications)(core.records, core.ledger, (), core.acts.note)
     assert publications.obstacle(known) is not None
+
+
+@needs_chromium
+@needs_axe
+@pytest.mark.parametrize(("width", "language"), [(1280, "en"), (360, "de")])
+def test_axe_finds_no_fault_on_public_pages(
+    chromium: Chromium, service: Service, ana: Browser, sue: Browser, width: int, language: str
+) -> None:
+    axe = import_module(f"{AXE}.sync_playwright").Axe()
+    shown, gone, closed = (ask_count(ana) for _ in range(3))
+    for number in (shown, gone):
+        publish(sue, number)
+    sue.post(f"/ui/releases/{gone}/withdraw", {"reason": "wrong year"})
+    places = [f"/ui/public/{shown}", f"/ui/public/{shown}/embed", f"/ui/public/{gone}", "/ui/public"]
+    context = chromium.new_context(viewport={"width": width, "height": 800}, locale=language)
+    context.add_cookies([{"name": sue.name, "value": sue.cookie, "url": f"{service.url}/ui/"}])
+    page = context.new_page()
+    found = {}
+    for place in (*places, f"/ui/releases/{closed}/publish", f"/ui/releases/{shown}/withdraw"):
+        page.goto(f"{service.url}{place}", wait_until="networkidle", timeout=PATIENCE)
+        found[place] = [f"{one['id']}: {one['nodes'][0]['html'][:160]}" for one in axe.run(page).response["violations"]]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, place
+        if folder := os.environ.get("WALLFLOWER_SCREENSHOTS"):
+            page.screenshot(path=Path(folder) / f"{language}{place.replace('/', '-')}.png", full_page=True)
+    context.close()
+    assert found == {place: [] for place in found}

@@ -113,7 +113,7 @@ def test_a_watch_is_opened_and_fed_from_a_file(
     ana = visitor(chromium, service)
     ana.sign_in(offered.analyst)
     ana.page.get_by_role("link", name="Streams").click()
-    ana.page.get_by_role("link", name="beds").click()
+    ana.page.get_by_role("link", name="beds When does an outlier occur?").click()
     ana.spend("2")
     box = ana.page.get_by_label("Run it anyway")
     if box.count():

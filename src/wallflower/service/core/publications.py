@@ -15,6 +15,7 @@ from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.query.parameter import Question
 from wallflower.release import Release
+from wallflower.release.release import starter_note
 from wallflower.service.core.access.tokens import Caller
 from wallflower.service.core.clock import now
 from wallflower.service.core.problems import Refusal
@@ -152,9 +153,11 @@ class Publications:
 
 def public_part(release: Release[Any]) -> Release[Any]:
     """Return a release without the person who asked, the state of the budget, and the time of day."""
-    nothing = Loss("0")
+    nothing, of_budget = Loss("0"), starter_note(release.dataset)
     day = release.charged_at[:_DATE_LETTERS]
-    return replace(release, analyst="", left=nothing, booked=None, limit=None, charged_at=day, replayed=False)
+    notes = tuple(note for note in release.notes if note != of_budget)
+    public = replace(release, analyst="", left=nothing, booked=None, limit=None, charged_at=day, replayed=False)
+    return replace(public, notes=notes)
 
 
 def public_document(release: Release[Any]) -> dict[str, Any]:
