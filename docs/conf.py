@@ -65,39 +65,41 @@ SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Queries": tuple(
         f"docs/{kind}"
-        for kind in (
-            *(
-                "count",
-                "profile",
-                "radius",
-                "scale",
-                "subspaces",
-                "watch",
-                "shift",
-                "tally",
-                "explain",
-                "detector",
-                "who",
-            ),
-            *("who", "sensors"),
-        )
+        for kind in [
+            "count",
+            "profile",
+            "radius",
+            "scale",
+            "subspaces",
+            "watch",
+            "mqtt",
+            "shift",
+            "tally",
+            "explain",
+            "detector",
+            "who",
+            "sensors",
+        ]
     ),
     "Understand": (
         *(f"docs/concepts/{name}" for name in ("epsilon", "outliers", "scaling", "noise", "ledger", "*")),
         "docs/glossary",
         "LIMITATIONS",
     ),
-    "Data and service": (
-        *(
-            "docs/data",
-            "docs/engines",
-            "docs/ledger",
-            "docs/service",
-            "docs/steward",
-            "docs/sign-in",
-            "docs/operations",
-        ),
-        *("docs/upgrading", "docs/security"),
+    "Data and service": tuple(
+        f"docs/{name}"
+        for name in [
+            "data",
+            "engines",
+            "ledger",
+            "service",
+            "steward",
+            "sign-in",
+            "operations",
+            "upgrading",
+            "security",
+            "stability",
+        ]
     ),
     "Reference": ("docs/cli", "docs/config", "docs/reference/README"),
     "Evidence": (
