@@ -321,3 +321,26 @@ def test_a_plan_tells_ranks_and_skips_and_expects_outliers_by_the_detector(ledge
     assert plan.options[0].figures["skipped"] == pytest.approx(np.exp(-1))
     assert plan.useful  # 20 outliers are expected, and names come from about 8 ranks
     assert not make_query(detector, most=20).plan_on(view).useful
+
+
+def open_with_labels(book: Ledger, name: str, categories: tuple[str, ...]) -> wf.Dataset:
+    draw = np.random.default_rng(len(categories))
+    labels = [categories[at] for at in draw.integers(len(categories), size=400).tolist()]
+    arrow = pa.table({"id": [f"p{at}" for at in range(400)], "x": draw.normal(size=400), "ward": labels})
+    columns = (Column("id", identifier=True), Column("x", low=-9, high=9), Column("ward", categories=categories))
+    book.grant(name, Loss("50"), by="sue")
+    return wf.open(arrow, schema=Schema(columns=columns), name=name, ledger=book)
+
+
+def test_a_detector_with_labels_names_records_and_other_labels_are_refused_before_the_charge(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db") as book:
+        first = open_with_labels(book, "first", ("north", "south"))
+        other = open_with_labels(book, "other", ("south", "north", "west"))
+        detector = first.detector(epsilon="4", columns=("x", "ward"), force=True).ledger_id
+        ask = {"detector": detector, "most": 4, "above": -1e9, "epsilon": "20", "identifier": "id", "force": True}
+        for dataset in (first, other):
+            book.allow_naming(dataset.name, detector, 10, by="sue", reason="a review")
+        assert len(first.who(**ask).value) == 4
+        with pytest.raises(DataError, match="other categories"):
+            other.who(**ask)
+        assert not book.history("other", event="charge")

@@ -86,9 +86,10 @@ def find_letter(model: Model, table: Table, identifier: str, wanted: str) -> Let
 def check_identifier(table: Table, model: Model, identifier: str) -> None:
     """Refuse, by public facts, a table that has no such identifiers, or lacks a column of the detector."""
     _identifiers(table, identifier)
-    missing = [name for name in model.columns if name not in table.numbers]
+    missing = [name for name in model.columns if name not in table.columns]
     if missing:
-        raise DataError(f"detector: the table has no column of numbers {missing[0]!r}, which it was fitted to.")
+        raise DataError(f"detector: the table has no column {missing[0]!r}, which it was fitted to.")
+    model.project(table)  # or a refusal of its columns
 
 
 def _identifiers(table: Table, identifier: str) -> Any:

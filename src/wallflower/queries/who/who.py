@@ -304,10 +304,10 @@ class Who(Query[WhoView, list[Row]]):
                 "its entry."
             )
         model = Model.of(stored)
-        known = view.table.columns if isinstance(view.table, Points) else view.table.numbers
-        missing = [name for name in model.columns if name not in known]
+        missing = [name for name in model.columns if name not in view.table.columns]
         if missing:
-            raise DataError(f"detector: the table has no column of numbers {missing[0]!r}, which it was fitted to.")
+            raise DataError(f"detector: the table has no column {missing[0]!r}, which it was fitted to.")
+        model.project(view.table)  # or a refusal of its columns
         return replace(view, model=model)
 
     def answer(self, data: WhoView, noise: Noise) -> list[Row]:
