@@ -35,6 +35,8 @@ ACTS = {
     "/tokens/{token}/factor": {},
     "/register": {"name": "new", "c0-name": "t", "c0-kind": "number", "c0-low": "0", "c0-high": "9"},
     "/requests/{request}/decline": {"word": "not this year"},
+    "/releases/{number}/publish": {},
+    "/releases/{number}/withdraw": {"reason": "wrong year"},
 }
 HARMLESS = {"/second-factor", "/datasets/{dataset}/budget/review/{form}", "/register/draft", "/register/rehearsal"}
 
@@ -66,7 +68,7 @@ def test_a_session_alone_changes_nothing(service: Service, place: str) -> None:
     sue, other = service.token("sue", "steward"), service.token("tom", "steward")
     core, requests = service.app.state.core, service.app.state.requests
     spare, text_of = core.tokens.create("gone", "steward")
-    things = {"token": spare.id, "person": "pia"}
+    things: dict[str, Any] = {"token": spare.id, "person": "pia"}
     if not core.people.all():
         groups = [Group(name="health")]
         core.people.sign_in(issuer="directory", subject="1", name="pia", groups=groups, token_days=1)
@@ -79,6 +81,11 @@ def test_a_session_alone_changes_nothing(service: Service, place: str) -> None:
         core.register(core.tokens.caller(text_of), "spare", source=None, schema={"columns": ["x"]}, records=[])
     if "requests" in place:
         things["request"] = requests.make(core.tokens.caller(text_of), "ward", "study 12").id
+    if "releases" in place:
+        query = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "force": True}
+        things["number"] = sue.post("/v1/datasets/ward/ask/count", query).json["ledger_id"]
+    if place.endswith("withdraw"):
+        core.publications.publish(core.tokens.caller(text_of), things["number"])
     steward, form, at = Browser(service).sign_in(sue.token), ACTS[place], "/ui" + place.format(**things)
     before = state(service)
     asked = steward.post(at, form)
