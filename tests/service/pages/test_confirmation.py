@@ -28,6 +28,7 @@ ACTS = {
     "/datasets/ward/budget/quotas": {"epsilon": "0.1", "analyst": "tom"},
     "/datasets/ward/budget/declaration": {"reason": "unchanged"},
     "/datasets/ward/budget/constrained": {"epsilon": "0", "reason": "closed"},
+    "/datasets/ward/budget/naming": {"detector": "{detector}", "most": "1", "reason": "a review"},
     "/datasets/spare/retire": {},
     "/datasets/ward/access": {"analyst": "*"},
     "/tokens": {"name": "new", "scope": "analyst", "days": "1"},
@@ -84,9 +85,13 @@ def test_a_session_alone_changes_nothing(service: Service, place: str) -> None:
     if "releases" in place:
         query = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "force": True}
         things["number"] = sue.post("/v1/datasets/ward/ask/count", query).json["ledger_id"]
+    if place.endswith("naming"):
+        query = {"contamination": "0.1", "epsilon": "0.01", "force": True}
+        things["detector"] = sue.post("/v1/datasets/ward/ask/detector", query).json["ledger_id"]
     if place.endswith("withdraw"):
         core.publications.publish(core.tokens.caller(text_of), things["number"])
-    steward, form, at = Browser(service).sign_in(sue.token), ACTS[place], "/ui" + place.format(**things)
+    form = {name: value.format(**things) for name, value in ACTS[place].items()}
+    steward, at = Browser(service).sign_in(sue.token), "/ui" + place.format(**things)
     before = state(service)
     asked = steward.post(at, form)
     assert (asked.status, hidden_fields(asked)) == (401, form)
