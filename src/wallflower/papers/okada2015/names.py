@@ -29,7 +29,7 @@ from wallflower.queries.who.who import WhoView
 EPSILONS: Final = ("0.5", "1", "2")
 FIT_SHARE: Final = Fraction(1, 4)
 LISTS_PER_FIT: Final = 25
-MOST: Final = 5
+NAMES_PER_LIST: Final = 5
 FITS, FEW_FITS = 10, 2
 
 Mask = NDArray[np.bool_]
@@ -50,14 +50,14 @@ def top_outliers(samples: Iterable[Sample], quick: bool) -> Section:
         near = degrees(sample.values, sample.radius, cap=sample.neighbours)
         mask: Mask = near < sample.neighbours
         shares = [
-            measure_names(sample.values, mask, MOST, Fraction(epsilon), FEW_FITS if quick else FITS).value
+            measure_names(sample.values, mask, NAMES_PER_LIST, Fraction(epsilon), FEW_FITS if quick else FITS).value
             for epsilon in EPSILONS
         ]
         rows.append((sample.name, sample.n, int(mask.sum()), *shares, bound_names(float(mask.mean()))))
     heading = ("data", "records", "outliers", *(f"ε = {epsilon}" for epsilon in EPSILONS))
     return Section(
         name="third-query",
-        title=f"The third query: share of {MOST} names that are right",
+        title=f"The third query: share of {NAMES_PER_LIST} names that are right",
         caption="Announced in 1 and 6, and never defined. A detector is fitted with a quarter of ε and `who` names "
         "records with the rest: it promises ε to everybody who is not named, and nothing to those who are. The last "
         "column is the most that any mechanism reaches with differential privacy for everybody at ε = 1. Right is a "

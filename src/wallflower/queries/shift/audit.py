@@ -29,7 +29,7 @@ from wallflower.queries.watch.seasons import Season, SeasonalBaseline
 
 UNIT: Final = 2**20  # grid steps of an entry from one end of its bounds to the other
 COARSE: Final = 64  # coarse steps of a test of the sparse vector to a sensitivity
-FAR: Final = 8  # units by which every observation is above the middle of a chart
+OFFSET_UNITS: Final = 8  # units by which every observation is above the middle of a chart
 STEEP: Final = Fraction(8)  # an ε at which few branches of a secret are likely
 
 
@@ -258,7 +258,7 @@ CASES: Final = (
     ),
     Case(
         name="noisy sums, the path",
-        query=_query(path=True, centre=-FAR, run_length=10**9),
+        query=_query(path=True, centre=-OFFSET_UNITS, run_length=10**9),
         tables=ADJACENT,
         parts=(laplace("sums", moves=UNIT, epsilon=1, draws=3),),
         claimed=OWN,
