@@ -268,7 +268,7 @@ def question_words(question: Question) -> str:
     if own := [text for text in rows.values() if text not in shared.values()]:
         lines += [*HEADING, *own, ""]
     if common := [f"`{name}`" for name, text in rows.items() if text in shared.values()]:
-        lines += [f"Also {', '.join(common)}: [shared parameters](#shared-parameters).", ""]
+        lines += [f"Also {', '.join(common)}: the shared parameters above.", ""]
     return "\n".join(lines)
 
 

@@ -124,7 +124,7 @@ def test_every_field_is_explained(name: str) -> None:
 
 
 def test_a_question_says_what_is_released_and_what_it_costs() -> None:
-    shared = PAGES["questions.md"].partition("## Shared parameters")[2].partition("\n## ")[0]
+    shared = PAGES["questions.md"].partition("**Shared parameters**")[2].partition("\n## ")[0]
     for kind, question in API.QUESTIONS.items():
         for words in ("**Released:**", "**Guarantee:**", "**Cost:**"):
             assert words in SECTIONS[kind][1], f"{kind} does not say {words}"
