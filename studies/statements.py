@@ -318,7 +318,16 @@ WITHOUT_CLAIM: Final = (
     r"^a list of up to [\d,]+ names, given once to the person who asked",
     r"^Scoring costs nothing",
     r"The sum adds columns that hardly share a unit",
+    r"^What noise was added to comes from a certificate checked in whole numbers",
+    r"^a threshold of [\d.]+$",
     r"^[\d.e-]+$",
+)
+# Claims that have a study or a test of their own: delays and false alarms of `shift` in `studies.shift`, the reach of a
+# threshold in `tests/queries/detector/test_threshold.py`.
+MEASURED_ELSEWHERE: Final = (
+    r"^No shift was detected in [\d,]+ observations",
+    r"^A shift|shift.* detected after .* observations on average",
+    r"^Above [\d.]+ the detector of release \d+ flags",
 )
 
 
@@ -719,6 +728,8 @@ def check_all(here: HardTable) -> Iterator[Check]:
         ledger.grant(table.name, PURSE, by="study", reason="a made-up table")
 
         def ask(query: Query[Any, Any]) -> Release[Any]:
+            if not here.is_scaled and getattr(query, "columns", here.columns) is None:
+                query = replace(query, columns=here.columns)  # an identifier takes part only where it is named
             return release(query, table, ledger, analyst="study", force=True)
 
         yield check_plan(here)

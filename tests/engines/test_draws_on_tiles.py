@@ -27,10 +27,11 @@ from wallflower.queries.who import audit as who_audit
 from wallflower.schema import Schema
 
 TILE_RECORDS = 3
-STREAMS = ("watch", "baseline", "tally")  # read with their times, in memory
+STREAMS = ("watch", "shift", "baseline", "tally")  # read with their times, in memory
 IN_MEMORY_ONLY = {  # refused on tiles, before anything is charged
     *("count: smooth", "count: two-sided interval", "count: two-sided interval at ρ"),
     *("count: two-sided interval at δ", "count: at a share, two-sided"),
+    *(f"count: extension, certified{more}" for more in ("", ", at ρ", ", at δ", ", degree cap by the test")),
     *("radius: a radius by outlier mass", "profile: two radii by outlier mass", "profile: one radius by outlier mass"),
     *(f"count: {metric}{loss}" for metric in METRIC_SETTINGS for loss in ("", " at ρ", " at δ")),
 }

@@ -228,7 +228,11 @@ def compare_all(
     return {mode for mode, what in first.items() if what.startswith("(")}
 
 
-STREAMS = {"watch", "baseline"}  # test_contract asks these, in all modes, of extreme streams with warnings as errors
+STREAMS = {"watch", "shift", "baseline"}  # test_contract asks these of extreme streams with warnings as errors
+    "watch",
+    "shift",
+    "baseline",
+}  # test_contract asks these, in all modes, of extreme streams with warnings as errors
 KINDS = {question.kind for question in QUERIES} - STREAMS | {"flags"}
 
 

@@ -64,7 +64,9 @@ def test_it_has_the_verbs_of_an_opened_data_set(ana: Service, local_dataset: Dat
             getattr(local_dataset, question.kind)
         )
         assert getattr(remote.plan, question.kind).__doc__ == getattr(local_dataset.plan, question.kind).__doc__
-    assert set(dir(local_dataset)) - set(dir(remote)) <= {"_table", "_ledger", "_analyst", "_source", "_is_compared"}
+    assert set(dir(local_dataset)) - set(dir(remote)) <= {
+        *("_table", "_ledger", "_analyst", "_source", "_is_compared", "is_paid")
+    }
     with pytest.raises(AttributeError, match="count"):
         _ = remote.cuont
     assert "ask count" in repr(remote)

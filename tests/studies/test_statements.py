@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from studies.statements import (
+    MEASURED_ELSEWHERE,
     STATEMENTS,
     WITHOUT_CLAIM,
     check_all,
@@ -61,7 +62,7 @@ def sentences_of(query: Query[Any, Any], view: Any) -> Iterator[str]:
 def find_statement(sentence: str) -> str | None:
     """The name of the statement that a sentence makes, or an empty one where it makes none."""
     found = (name for name, made in STATEMENTS.items() if any(re.search(each, sentence) for each in made.sentences))
-    return next(found, "" if any(re.search(each, sentence) for each in WITHOUT_CLAIM) else None)
+    return next(found, "" if any(re.search(each, sentence) for each in (*WITHOUT_CLAIM, *MEASURED_ELSEWHERE)) else None)
 
 
 @pytest.mark.parametrize("kind", [*QUERIES, *COMPANIONS], ids=lambda kind: kind.kind)

@@ -179,7 +179,7 @@ def calibrate_counts(moved: int, loss: Loss) -> Additive:
     (Fraction(80, 1), 'gaussian')
     >>> at_delta = calibrate_counts(40, Loss("0.5", delta="1e-6"))
     >>> at_delta.law, round(at_delta.deviation())
-    ('gaussian', 50)
+    ('gaussian', 51)
     """
     if not 1 <= moved <= MAX_MOVED:
         raise ParameterError(f"moved: {moved} counts is outside 1 to {MAX_MOVED}; use fewer tables.")

@@ -108,9 +108,9 @@ def test_what_is_refused_is_refused_before_anything_is_charged(people):
         query.take_releases(query.view(narrow), find)
 
 
-def test_a_plan_needs_no_detector(people):
-    assert people.plan.flags(detector=1, by="ward", epsilon="1").useful
-    assert not people.plan.flags(detector=1, by="ward", epsilon="0.01").useful
+def test_a_plan_alone_needs_no_detector_and_one_of_a_table_looks_it_up(people):
+    with pytest.raises(wf.PrivacyError, match="not a release of detector"):
+        people.plan.flags(detector=1, by="ward", epsilon="1")
     alone = Flags(detector=1, by=("ward",), loss=wf.Loss("1")).plan(n=100, dimension=2)
     assert alone.smallest_useful_epsilon is not None
 

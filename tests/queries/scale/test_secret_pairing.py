@@ -237,7 +237,7 @@ def test_nothing_that_is_released_follows_from_the_pairing_but_by_the_choice(que
     values = [query.answer(view, Ordered(order)) for order in orders(6)]
     assert all(value == values[0] for value in values)
     model = Model.from_json(values[0]).to_json() if query.kind == "detector" else {}
-    assert set(values[0]) == ({"key", "spreads", *model} if model else {"scale"})
+    assert set(values[0]) == ({"key", "spreads", "labels", *model} if model else {"scale"})
 
 
 def test_one_pass_reads_all_columns_of_the_pairs(monkeypatch):

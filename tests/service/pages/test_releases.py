@@ -187,7 +187,7 @@ def test_every_file_of_a_release_is_read(
         with page.expect_download() as waiting:
             link.click()
         files[waiting.value.suggested_filename.rpartition(".")[2]] = Path(waiting.value.path()).read_bytes()
-    assert set(files) == {"csv", "json", "arrows", "svg", "png"}
+    assert set(files) == {"csv", "json", "arrows", "svg", "png", "pdf"}
     assert json.loads(files["json"])["value"] == releases[name]["value"]
     assert ipc.open_stream(io.BytesIO(files["arrows"])).read_all()["ledger_id"].to_pylist() == [
         releases[name]["ledger_id"]

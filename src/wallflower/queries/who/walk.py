@@ -48,7 +48,7 @@ def rank_chance(rank: int, most: int, epsilon: Fraction) -> float:
     """Return the chance that the record of this rank, counted from 1, is named.  (R)
 
     >>> [round(rank_chance(rank, 2, Fraction(3, 4)), 4) for rank in (1, 2, 3, 5)]
-    [0.5276, 0.5276, 0.3807, 0.1439]
+    [0.5276, 0.5276, 0.3807, 0.1436]
     """
     chance, before = name_chance(epsilon), rank - 1
     return chance if before < most else chance * float(_special.bdtr(most - 1, before, chance))
