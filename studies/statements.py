@@ -729,7 +729,8 @@ def check_all(here: HardTable) -> Iterator[Check]:
 
         def ask(query: Query[Any, Any]) -> Release[Any]:
             if not here.is_scaled and getattr(query, "columns", here.columns) is None:
-                query = replace(query, columns=here.columns)  # an identifier takes part only where it is named
+                settings: Any = {"columns": here.columns}  # an identifier takes part only where it is named
+                query = replace(query, **settings)
             return release(query, table, ledger, analyst="study", force=True)
 
         yield check_plan(here)

@@ -229,10 +229,6 @@ def compare_all(
 
 
 STREAMS = {"watch", "shift", "baseline"}  # test_contract asks these of extreme streams with warnings as errors
-    "watch",
-    "shift",
-    "baseline",
-}  # test_contract asks these, in all modes, of extreme streams with warnings as errors
 KINDS = {question.kind for question in QUERIES} - STREAMS | {"flags"}
 
 
