@@ -219,5 +219,5 @@ def _meaning(column: str) -> str:
 def _next_command(folder: Path, source: Path, schema: Path) -> str:
     return (
         f"wallflower {Count.kind} {source} --schema {schema} --ledger {folder / 'ledger.db'} "
-        "--columns age,pressure --neighbours 10 --radius 0.2 --by ward --epsilon 0.5 --dry-run"
+        "--columns age,pressure --neighbours 5 --radius 0.15 --by ward --epsilon 1 --dry-run"
     )
