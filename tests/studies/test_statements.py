@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from studies.statements import (
-    MEASURED_ELSEWHERE,
+    NOT_MEASURED_HERE,
     STATEMENTS,
     WITHOUT_CLAIM,
     check_all,
@@ -62,7 +62,7 @@ def sentences_of(query: Query[Any, Any], view: Any) -> Iterator[str]:
 def find_statement(sentence: str) -> str | None:
     """The name of the statement that a sentence makes, or an empty one where it makes none."""
     found = (name for name, made in STATEMENTS.items() if any(re.search(each, sentence) for each in made.sentences))
-    return next(found, "" if any(re.search(each, sentence) for each in (*WITHOUT_CLAIM, *MEASURED_ELSEWHERE)) else None)
+    return next(found, "" if any(re.search(each, sentence) for each in (*WITHOUT_CLAIM, *NOT_MEASURED_HERE)) else None)
 
 
 @pytest.mark.parametrize("kind", [*QUERIES, *COMPANIONS], ids=lambda kind: kind.kind)

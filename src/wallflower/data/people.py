@@ -49,7 +49,11 @@ MAX_TEXT_BYTES: Final = 1 << 30  # of a column whose texts are held in one piece
 _FIRST_CODES: Final = 1 << 12  # different identifiers that are made room for at first
 _INVISIBLE: Final = ("Cc", "Cf")  # categories of Unicode: control characters and those that only format
 _UNUSUAL: Final = r"[^ -~]|  "  # what is not plain ASCII: other letters, control characters, several spaces
-_EXACT_BELOW: Final = {16: 2.0**11, 32: 2.0**24, 64: float(EXACT_BELOW)}  # whole numbers of so many bits, not rounded
+_EXACT_BELOW: Final = {
+    16: 2.0**11,
+    32: 2.0**24,
+    64: float(EXACT_BELOW),
+}  # by bits of a float: whole numbers below are exact
 _DECIMAL_POINT: Final = r"^([+-]?[0-9]+)\.0*$"  # a whole number that somebody stored as floating point
 
 

@@ -31,7 +31,7 @@ from wallflower.neighbours.simplex import Row, maximise
 
 Flags = NDArray[np.bool_]
 
-MAX_CERTIFIED_RECORDS: Final = MAX_LISTED_RECORDS  # 2²⁰: sums over so many records fit 64 bits  (C5)
+MAX_CERTIFIED_RECORDS: Final = MAX_LISTED_RECORDS  # 2²⁰, so that sums over all records fit 64 bits  (C5)
 PARTS_PER_RECORD: Final = UNIT << 22  # below 2⁴²; equal shares are whole numbers of parts
 MAX_GAP: Final = Fraction(1, 256)  # of a record, between the bounds of an accepted certificate: η of (N)
 TOLERANCES: Final = (float(MAX_GAP) / 2, float(MAX_GAP) / 64)  # of the float solver, one after the other
@@ -155,7 +155,7 @@ def accepts_shares(tree: Tree, neighbours: int, slack: int, allocation: Allocati
     are_edges = _check_edges(
         _list_records(tree), tree.reach, consumer, supplier, allocation.flow, cap, served, load, last, begun
     )
-    factor = min(neighbours - 1, MAX_CERTIFIED_RECORDS)  # so many neighbours nobody has
+    factor = min(neighbours - 1, MAX_CERTIFIED_RECORDS)  # no record has more neighbours
     return bool(
         are_edges
         and (got + factor * cap <= served).all()
